@@ -1,0 +1,62 @@
+# Everything people and CI do. Each target installs what it needs; a second call starts at once.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+HARNESS := $(BIN)/python -m tests.cluster.harness
+PYTEST_FLAGS ?=
+
+.DEFAULT_GOAL := help
+.PHONY: help test test-all lint format bench cluster cluster-down crds clean
+
+help: ## what there is
+	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  \1\t/' | expand -t 18
+
+$(VENV)/ready: requirements.txt pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	  echo "evenkeel: Python 3.11 or newer is needed; $(PYTHON) is $$($(PYTHON) --version)" >&2; exit 1; }
+	@$(PYTHON) -c 'import ensurepip' 2>/dev/null || { \
+	  echo "evenkeel: $(PYTHON) has no venv module; on Debian: apt-get install python3-venv" >&2; exit 1; }
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install -q --disable-pip-version-check $$(grep -oE '^uv==[0-9.]+' requirements.txt)
+	$(BIN)/uv pip sync -q --python $(BIN)/python --require-hashes requirements.txt
+	$(BIN)/uv pip install -q --no-deps --no-build-isolation --python $(BIN)/python -e .
+	@touch $@
+
+requirements.txt: pyproject.toml
+	@test -x $(BIN)/uv || { touch $@; exit 0; }; \
+	  $(BIN)/uv pip compile pyproject.toml --all-extras --group dev --universal --python-version 3.11 \
+	    --generate-hashes --no-header --no-annotate --no-emit-index-url --no-emit-find-links -q -o $@
+
+lint: $(VENV)/ready ## format, rules, types, and the drawing
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-logo
+
+format: $(VENV)/ready ## let ruff format and mend
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+test: lint ## what CI runs: lint and every suite
+	$(HARNESS) build
+	$(BIN)/python -m pytest -m "not long" $(PYTEST_FLAGS)
+
+test-all: lint ## the long forms too
+	$(HARNESS) build
+	$(BIN)/python -m pytest $(PYTEST_FLAGS)
+
+bench: $(VENV)/ready ## figures as JSON, compared with tests/bench/range.toml
+	@$(BIN)/python -m tests.bench $(BENCH_FLAGS)
+
+cluster: $(VENV)/ready ## a Kubernetes for people: eval "$$(make -s cluster)"
+	@$(HARNESS) up --name dev --pods kwok
+
+cluster-down: $(VENV)/ready ## stop every cluster that was started here
+	@$(HARNESS) down
+
+crds: $(VENV)/ready ## write crds/ from the models
+	@$(BIN)/python -m evenkeel.resource.crd > crds/scheduledjobs.evenkeel.dev.yaml
+
+clean: ## remove what make made in this folder
+	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

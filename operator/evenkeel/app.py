@@ -1,0 +1,308 @@
+"""START HERE. Builds the parts of the operator, joins them, runs them.
+
+    kubectl apply
+         |
+    kube/watch     kopf, in its own thread                     \
+         | ScheduleSeen                                         |
+    core/inbox                                                  | one asyncio loop
+    core/scheduler     State + step(now) -> effects             |
+         | Launch, WriteStatus, ...                             |
+    kube/launcher  kube/status_sync  kube/errands  kube/events  |
+         ^ JobSeen                                              |
+    kube/jobs      one list-and-watch                          /
+
+`_carry_out` below is the whole list of what the scheduler can want.
+"""
+
+import asyncio
+import gc
+import signal
+from collections.abc import Callable
+from contextlib import AsyncExitStack
+from functools import partial
+from pathlib import Path
+
+from evenkeel import clock as clocks
+from evenkeel.clock import Clock, SystemClock
+from evenkeel.core import effects
+from evenkeel.core.scheduler import Scheduler
+from evenkeel.errors import CannotStart
+from evenkeel.kube import credentials
+from evenkeel.kube.api import SCHEDULES, Api, NoAnswer, NotSent
+from evenkeel.kube.client import KubeClient
+from evenkeel.kube.errands import Errands
+from evenkeel.kube.events import Events
+from evenkeel.kube.jobs import jobs_reflectors
+from evenkeel.kube.launcher import Launcher
+from evenkeel.kube.status_sync import StatusSync
+from evenkeel.kube.watch import KopfThread, Pruner, Sights
+from evenkeel.log import log
+from evenkeel.loop import Loop
+from evenkeel.model import RunState
+from evenkeel.settings import Settings
+from evenkeel.web.health import HealthServer
+from evenkeel.web.metrics import Metrics
+
+SHUTDOWN_S = 10.0
+"""Each of the three parts of a shutdown may take this long; a Pod has 30 s by default."""
+
+
+class Operator:
+    """The parts, joined. The simulator builds it on an `Api` and a `Clock` of its own."""
+
+    def __init__(self, api: Api, clock: Clock, settings: Settings) -> None:
+        self.settings = settings
+        self.clock = clock
+        self.metrics = Metrics()
+        self.scheduler = Scheduler(settings)
+        inbox = self.scheduler.inbox
+        metrics = self.metrics
+        self.launcher = Launcher(
+            api,
+            inbox,
+            clock,
+            in_flight=settings.creates_in_flight,
+            write_mark=lambda uid: self.status_sync.write_now(uid),
+            count=metrics.create_answered,
+        )
+
+        def busy() -> bool:
+            return self.launcher.busy
+
+        self.status_sync = StatusSync(
+            api,
+            inbox,
+            clock,
+            self.scheduler.document,
+            in_flight=settings.status_in_flight,
+            busy=busy,
+            count=metrics.status_answered,
+        )
+        self.errands = Errands(api, inbox, clock, busy=busy)
+        self.events = Events(api, clock, busy=busy, dropped=metrics.events_dropped.inc)
+        self.jobs = jobs_reflectors(
+            api,
+            inbox,
+            now=clock.now,
+            namespaces=settings.namespaces,
+            on_restart=lambda why: metrics.watch_restarts.labels(why).inc(),
+        )
+        self.pruner = Pruner(
+            api,
+            inbox,
+            now=clock.now,
+            namespaces=settings.namespaces,
+            every_s=settings.prune_s,
+        )
+        self.loop = Loop(
+            self.scheduler,
+            clock,
+            self._carry_out,
+            observe_step=metrics.stepped,
+        )
+        metrics.gauges(self._gauges)
+
+    async def run(self, *, on_ready: Callable[[], None] = lambda: None) -> None:
+        """Run until `stop`; then put back, finish, flush."""
+        background = [
+            asyncio.create_task(work)
+            for work in (
+                *(reflector.run() for reflector in self.jobs),
+                self.pruner.run(),
+                self.status_sync.run(),
+                self.events.run(),
+                self._become_ready(on_ready),
+            )
+        ]
+        loop = asyncio.create_task(self.loop.run())
+        try:
+            await asyncio.wait([loop, *background], return_when=asyncio.FIRST_COMPLETED)
+            while not loop.done():
+                for task in background:
+                    if task.done() and not task.cancelled():
+                        task.result()  # a part that failed ends the process
+                running = [task for task in background if not task.done()]
+                await asyncio.wait([loop, *running], return_when=asyncio.FIRST_COMPLETED)
+            loop.result()
+            await self._shut_down()
+        finally:
+            for task in (loop, *background):
+                task.cancel()
+            await asyncio.gather(loop, *background, return_exceptions=True)
+
+    def stop(self) -> None:
+        """Begin the shutdown."""
+        self.loop.stop()
+
+    async def _shut_down(self) -> None:
+        """Running Jobs go on; the next process adopts them."""
+        await self.launcher.stop(within_s=SHUTDOWN_S)
+        scheduler = self.scheduler
+        while len(scheduler.inbox):
+            for effect in scheduler.step(self.clock.now(), self.clock.monotonic()).effects:
+                self._carry_out(effect)
+        await self.errands.finish(within_s=SHUTDOWN_S)
+        await self.status_sync.flush(within_s=SHUTDOWN_S)
+
+    async def _become_ready(self, on_ready: Callable[[], None]) -> None:
+        while not self.scheduler.ready:
+            await clocks.sleep(0.05)
+        # Ten thousand schedules that live for ever: a full collection would stop the loop for
+        # 80 ms at each of its passes over them.
+        gc.collect()
+        gc.freeze()
+        log("ready", schedules=len(self.scheduler.state.entries))
+        on_ready()
+
+    def _carry_out(self, effect: effects.Effect) -> None:
+        """What the scheduler wants, done."""
+        match effect:
+            case effects.Prepare():
+                self.launcher.prepare(effect)
+            case effects.Launch():
+                self.launcher.launch(effect)
+            case effects.LetGo():
+                self.launcher.let_go(effect)
+            case effects.DeleteJob():
+                self.errands.delete_job(effect)
+            case effects.LookAtPods():
+                self.errands.look_at_pods(effect)
+            case effects.CheckTemplate():
+                self.errands.check_template(effect)
+            case effects.ConfirmTime():
+                self.errands.confirm_time(effect)
+            case effects.WriteStatus(uid=uid):
+                self.status_sync.dirty(uid)
+            case effects.Recorded():
+                self._record(effect)
+            case effects.Observed(metric="lateness", value=value):
+                self.metrics.lateness.observe(value)
+            case effects.Told():
+                self.events.tell(effect)
+            case effects.Log(level=level, event=event, fields=fields):
+                log(event, level=level, **fields)
+            case effects.Answer(ask=ask, value=value):
+                assert isinstance(ask, asyncio.Future)
+                if not ask.done():
+                    ask.set_result(value)
+
+    def _record(self, ended: effects.Recorded) -> None:
+        self.metrics.runs.labels(ended.state.value).inc(ended.count)
+        if ended.state is RunState.SKIPPED:
+            self.metrics.skipped.labels(ended.reason).inc(ended.count)
+        elif ended.state is RunState.MISSED:
+            self.metrics.missed.labels(ended.reason).inc(ended.count)
+        log(
+            f"run {ended.state}",
+            level="debug" if ended.state is RunState.SUCCEEDED else "info",
+            schedule=ended.key,
+            due=ended.last,
+            count=ended.count,
+            reason=ended.reason,
+            attempt=ended.attempt,
+            job=ended.job,
+        )
+
+    def _gauges(self) -> dict[str, tuple[str, float]]:
+        numbers, now = self.scheduler.state.statistics, self.clock.now()
+        return {
+            "evenkeel_schedules": ("Schedules known", numbers.schedules),
+            "evenkeel_index_runs": ("Runs in the index", numbers.index_runs),
+            "evenkeel_runs_running": ("Runs whose Job exists and has not ended", numbers.running),
+            "evenkeel_runs_waiting": ("Runs queued, held or between attempts", numbers.waiting),
+            "evenkeel_inbox_messages": ("Messages not yet read", len(self.scheduler.inbox)),
+            "evenkeel_creates_in_flight": ("Creates under way", self.launcher.creating),
+            "evenkeel_status_waiting": ("Statuses not yet written", self.status_sync.waiting),
+            "evenkeel_status_failing": (
+                "Statuses whose last write failed",
+                self.status_sync.failing,
+            ),
+            "evenkeel_watch_silence_seconds": (
+                "Since the Jobs watch was last heard",
+                max(now - reflector.heard_at for reflector in self.jobs),
+            ),
+        }
+
+
+async def main(kubeconfig: Path | None, settings: Settings) -> None:
+    """`evenkeel run`: the operator against a cluster, until SIGTERM or SIGINT."""
+    load = partial(credentials.load, kubeconfig)
+    clock = SystemClock()
+    async with AsyncExitStack() as stack:
+        api = await stack.enter_async_context(
+            KubeClient(
+                load,
+                timeout_s=settings.request_timeout_s,
+                connections=settings.creates_in_flight + settings.status_in_flight + 16,
+            )
+        )
+        await _check_surroundings(api, settings)
+        operator = Operator(api, clock, settings)
+        health = await stack.enter_async_context(
+            HealthServer(
+                settings.listen,
+                operator.metrics.registry,
+                idle_s=lambda: clock.monotonic() - operator.loop.stepped_at,
+                ready=lambda: operator.scheduler.ready,
+            )
+        )
+        log("listening", address=health.address)
+        for sentence in settings.warnings():
+            log("setting", level="warning", sentence=sentence)
+        loop = asyncio.get_running_loop()
+        death: asyncio.Future[None] = loop.create_future()
+        kopf_thread = KopfThread(
+            load,
+            Sights(
+                operator.scheduler.inbox,
+                hand_over=loop.call_soon_threadsafe,
+                min_interval_s=settings.min_interval_s,
+                namespaces=settings.namespaces,
+            ).see,
+            namespaces=settings.namespaces,
+            on_death=partial(_die, loop, death),
+        )
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, operator.stop)
+        kopf_thread.start()
+        running = asyncio.create_task(operator.run())
+        try:
+            await asyncio.wait([running, death], return_when=asyncio.FIRST_COMPLETED)
+            if death.done():
+                death.result()
+            await running
+        finally:
+            running.cancel()
+            await asyncio.gather(running, return_exceptions=True)
+            await asyncio.to_thread(kopf_thread.stop)
+    log("stopped")
+
+
+def _die(
+    loop: asyncio.AbstractEventLoop, death: asyncio.Future[None], error: BaseException | None
+) -> None:
+    """In kopf's thread: a scheduler that sees no more schedules must end, and be started anew."""
+    failure = CannotStart(f"the watch of ScheduledJobs ended: {error}")
+    loop.call_soon_threadsafe(death.set_exception, failure)
+
+
+async def _check_surroundings(api: Api, settings: Settings) -> None:
+    """Say in one sentence what is missing, before anything is started."""
+    ns = settings.namespaces[0] if settings.namespaces else ""
+    scope = f"/namespaces/{ns}" if ns else ""
+    for path, what in (
+        (f"{SCHEDULES}{scope}/scheduledjobs", "scheduledjobs.evenkeel.dev"),
+        (f"/apis/batch/v1{scope}/jobs", "jobs.batch"),
+    ):
+        try:
+            reply = await api.call("GET", path, params={"limit": "1"})
+        except (NotSent, NoAnswer) as error:
+            raise CannotStart(f"the API server does not answer: {error}") from error
+        if reply.status == 404:
+            raise CannotStart(
+                "the ScheduledJob resource is not installed in this cluster: kubectl apply -f crds/"
+            )
+        if reply.status in (401, 403):
+            raise CannotStart(f"not allowed to list {what}: {reply.message}")
+        if not reply.ok:
+            raise CannotStart(f"the API server cannot list {what}: {reply.message}")

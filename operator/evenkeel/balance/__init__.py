@@ -1,0 +1,39 @@
+"""Even load: where intervals without an offset start, and how even the whole is. Pure.
+
+LoadMap <--put, drop, advance-- the scheduler     who runs when, by slot
+   |--> place            one phase, by looking at all the others
+   |--> plan_rebalance   a reviewed set of moves; `confirm` proves later that it still fits
+   `--> distribution     the picture for people, with score and bound
+"""
+
+from evenkeel.balance.load import LoadMap
+from evenkeel.balance.nouns import (
+    Distribution,
+    HourLoad,
+    Member,
+    Move,
+    Place,
+    Plan,
+    Skip,
+    Stale,
+)
+from evenkeel.balance.place import place
+from evenkeel.balance.reasons import moved_sentence
+from evenkeel.balance.rebalance import confirm, moved, plan_rebalance
+
+__all__ = [
+    "Distribution",
+    "HourLoad",
+    "LoadMap",
+    "Member",
+    "Move",
+    "Place",
+    "Plan",
+    "Skip",
+    "Stale",
+    "confirm",
+    "moved",
+    "moved_sentence",
+    "place",
+    "plan_rebalance",
+]

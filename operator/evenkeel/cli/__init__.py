@@ -1,0 +1,53 @@
+"""The command `evenkeel`; one module a command. Exit codes: 0 ok, 1 refused or failed, 2 usage."""
+
+import importlib
+import sys
+from importlib.metadata import version
+
+import click
+
+from evenkeel.errors import BadSetting, EvenkeelError
+
+_COMMANDS = {
+    "run": "Run the operator.",
+    "plan": "Print the due times of manifests; needs no cluster.",
+    "load": "Print the load of a set of manifests over a day; needs no cluster.",
+}
+
+
+class _Group(click.Group):
+    """Imports a command when it is asked for: `plan` must not pay for kopf's import."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(_COMMANDS)
+
+    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
+        if name not in _COMMANDS:
+            return None
+        command: click.Command = getattr(importlib.import_module(f"evenkeel.cli.{name}"), name)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl(list(_COMMANDS.items()))
+
+
+@click.group(cls=_Group, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(version("evenkeel-operator"), prog_name="evenkeel")
+def cli() -> None:
+    """Cron for Kubernetes that keeps an even load."""
+
+
+def main() -> None:
+    """The console script: a sentence instead of a traceback for all that a person can mend."""
+    try:
+        cli(standalone_mode=True)
+    except BadSetting as error:
+        _fail(error, code=2)
+    except EvenkeelError as error:
+        _fail(error, code=1)
+
+
+def _fail(error: EvenkeelError, *, code: int) -> None:
+    print(f"evenkeel: {error}", file=sys.stderr)
+    sys.exit(code)

@@ -1,0 +1,39 @@
+"""`evenkeel run`: the operator."""
+
+import asyncio
+import sys
+from pathlib import Path
+
+import click
+import uvloop
+
+from evenkeel import log, settings
+from evenkeel.app import main
+
+
+@click.command()
+@click.option(
+    "--kubeconfig",
+    type=click.Path(path_type=Path),
+    envvar="EVENKEEL_KUBECONFIG",
+    help="Credentials; without it the Pod's own. The current context of other tools is not used.",
+)
+@click.option("--config", type=click.Path(path_type=Path), help="Settings, a YAML file.")
+@click.option("--listen", help="Address of /livez, /readyz and /metrics [127.0.0.1:8080].")
+@click.option("--namespace", "namespaces", multiple=True, help="Only this one; may be repeated.")
+@click.option("--log-format", type=click.Choice(["auto", "json", "text"]), default="auto")
+@click.option("-v", "--verbose", is_flag=True, help="Log successful runs too.")
+def run(
+    kubeconfig: Path | None,
+    config: Path | None,
+    listen: str | None,
+    namespaces: tuple[str, ...],
+    log_format: str,
+    verbose: bool,
+) -> None:
+    """Run the operator until SIGTERM or Ctrl-C. Every setting is also a variable EVENKEEL_..."""
+    json = log_format == "json" or (log_format == "auto" and not sys.stderr.isatty())
+    log.set_up(json=json, verbose=verbose)
+    chosen = settings.load(file=config, listen=listen, namespaces=namespaces)
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(main(kubeconfig, chosen))

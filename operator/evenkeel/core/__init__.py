@@ -1,0 +1,1 @@
+"""The scheduler: state and `step(now)`, pure. Start reading in `scheduler.py`."""

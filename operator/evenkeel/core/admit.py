@@ -1,0 +1,330 @@
+"""Schedules come, change and go; and what their past left open is settled.
+
+A schedule is settled once: when its status, its spec and the list of Jobs are all there. Then
+every due time between its mark and now gets a verdict or a run, and from there on it only moves
+forward.
+"""
+
+from evenkeel.core import follow, take
+from evenkeel.core.effects import CheckTemplate, LetGo
+from evenkeel.core.entry import Entry, Run
+from evenkeel.core.messages import ScheduleGone, ScheduleSeen, SchedulesListed
+from evenkeel.core.state import State
+from evenkeel.errors import BadField
+from evenkeel.model import (
+    ENDED,
+    Instant,
+    JobPhase,
+    Rejection,
+    RunId,
+    RunState,
+    Schedule,
+    Timing,
+)
+from evenkeel.resource import rfc3339
+from evenkeel.resource.job import job_name
+from evenkeel.resource.status import EMPTY, Memory, timing_hash
+from evenkeel.when import compile_timing
+
+
+def schedule_seen(state: State, message: ScheduleSeen) -> None:
+    """Added or modified; the same sight twice changes nothing."""
+    seen = message.schedule
+    if not state.jobs_listed:
+        state.early[seen.uid] = message
+        return
+    entry = state.entries.get(seen.uid)
+    if entry is None:
+        entry = _first_sight(state, seen, message.memory)
+    elif seen.generation < entry.generation:
+        return  # an older list after a newer watch event: never go back
+    if isinstance(seen, Rejection):
+        _reject(state, entry, seen)
+    else:
+        _accept(state, entry, seen)
+    if not entry.settled or entry.memory is not None:
+        settle(state, entry)
+
+
+def schedule_gone(state: State, message: ScheduleGone) -> None:
+    """No launch after the deletion was seen; the garbage collector takes the Jobs."""
+    entry = state.entries.pop(message.uid, None)
+    state.job_facts.pop(message.uid, None)
+    state.early.pop(message.uid, None)
+    if entry is None:
+        return
+    if state.uid_by_key.get(entry.key) == entry.uid:
+        del state.uid_by_key[entry.key]
+    for run in entry.runs.values():
+        if run.prepared or run.creating:
+            state.emit(LetGo(run.id, run.attempt))
+    state.index_dirty = True
+    state.log("schedule removed", schedule=entry.key)
+
+
+def schedules_listed(state: State, message: SchedulesListed) -> None:
+    """Prune ghosts: a deletion that no watch reported must not go on creating Jobs."""
+    state.listed_uids = message.uids
+    ghosts = [
+        entry
+        for entry in state.entries.values()
+        if entry.uid not in message.uids and entry.seen_at < message.listed_at
+    ]
+    for ghost in ghosts:
+        state.log("schedule pruned", level="warning", schedule=ghost.key)
+        schedule_gone(state, ScheduleGone(ghost.uid))
+
+
+def _first_sight(state: State, seen: Schedule | Rejection, memory: Memory) -> Entry:
+    entry = Entry(seen.uid, seen.ns, seen.name, memory=memory, seen_at=state.now)
+    entry.counts = dict(memory.counts)
+    entry.counts_since = memory.counts_since or int(state.now)
+    entry.consecutive_failures = memory.consecutive_failures
+    entry.last_schedule = memory.last_schedule
+    entry.last_success = memory.last_success
+    entry.last_failure = memory.last_failure
+    entry.last_result = memory.last_result
+    entry.recent = list(memory.recent)
+    entry.conditions = dict(memory.conditions)
+    entry.template_hash = memory.template_hash
+    entry.suspended_since = memory.suspended_since
+    entry.resumed_at = memory.resumed_at
+    entry.pause = memory.pause
+    entry.placed = memory.placed
+    entry.stored_mark = memory.mark
+    if memory.timing is not None:
+        _use_timing(entry, memory.timing, since=memory.timing_since or int(state.now))
+    previous = state.uid_by_key.get(entry.key)
+    if previous is not None:  # deleted and created again, and the deletion was not seen
+        schedule_gone(state, ScheduleGone(previous))
+    state.entries[entry.uid] = entry
+    state.uid_by_key[entry.key] = entry.uid
+    return entry
+
+
+def _use_timing(entry: Entry, timing: Timing, *, since: Instant) -> None:
+    """Reckon with this timing from `since` on; impossible (a zone is gone): with none."""
+    try:
+        entry.dues = compile_timing(timing, seed=entry.key)
+    except BadField:
+        entry.dues = None
+    entry.timing = timing
+    entry.since = since
+
+
+def _reject(state: State, entry: Entry, rejection: Rejection) -> None:
+    """Nothing runs until it is mended. Its old timing stays: mended back, it never changed."""
+    if entry.rejection == rejection:
+        return
+    entry.schedule, entry.rejection = None, rejection
+    entry.generation = rejection.generation
+    _drop_future_runs(state, entry)
+    state.index_dirty = True
+    sentence = f"{rejection.field}: {rejection.sentence}" if rejection.field else rejection.sentence
+    state.condition(entry, "ScheduleAccepted", "False", rejection.reason, sentence)
+    state.condition(entry, "Ready", "False", rejection.reason, sentence)
+    state.dirty(entry)
+    state.tell(entry, rejection.reason, sentence, warning=True)
+    state.log("schedule rejected", level="warning", schedule=entry.key, sentence=sentence)
+
+
+def _accept(state: State, entry: Entry, schedule: Schedule) -> None:
+    old, now = entry.schedule, int(state.now)
+    if old is not None and old.generation == schedule.generation and entry.rejection is None:
+        return  # our own status write, echoed by the watch
+    entry.schedule, entry.rejection = schedule, None
+    entry.generation = schedule.generation
+    state.index_dirty = True
+    edited = _timing_changes(state, entry, schedule)
+    if entry.template_hash != schedule.template_hash:
+        edited = edited or bool(entry.template_hash)
+        entry.template_hash = schedule.template_hash
+        entry.conditions.pop("TemplateAccepted", None)
+    if "TemplateAccepted" not in entry.conditions:
+        state.emit(CheckTemplate(schedule))
+    if edited and entry.pause is not None:
+        _end_hold(state, entry, reason="paused")
+        entry.pause = None
+        entry.consecutive_failures = 0
+        state.tell(entry, "Resumed", "the timing or the template changed")
+    _suspend_or_resume(state, entry, schedule, now)
+    state.condition(entry, "ScheduleAccepted", "True", "Accepted")
+    state.condition(entry, "Ready", "True", "Scheduled")
+    state.dirty(entry)
+    state.log("schedule accepted", schedule=entry.key, generation=schedule.generation)
+    if entry.settled:
+        take.look_at(state, entry)
+
+
+def _timing_changes(state: State, entry: Entry, schedule: Schedule) -> bool:
+    """What was due by the old timing is reckoned first; the new one counts from its first sight."""
+    now = int(state.now)
+    if entry.timing is None:
+        # Never seen before. Generation 1 was never edited, so all since its creation is meant;
+        # a later one may have been edited a second ago: nothing may fire retroactively.
+        since = schedule.created if schedule.generation <= 1 else now
+        _use_timing(entry, schedule.timing, since=since)
+        entry.cursor = max(since, schedule.created, entry.stored_mark or 0)
+        return False
+    if not entry.cursor:
+        entry.cursor = max(
+            schedule.created, entry.since, entry.resumed_at or 0, entry.stored_mark or 0
+        )
+    if timing_hash(entry.timing) == timing_hash(schedule.timing):
+        return False
+    _settle_past(state, entry)
+    if not entry.idle:
+        take.take_up(state, entry, until=now + 1)
+    _drop_future_runs(state, entry)
+    _use_timing(entry, schedule.timing, since=now)
+    entry.advance(now)
+    state.log("timing changed", schedule=entry.key, since=rfc3339.show(now))
+    return True
+
+
+def _drop_future_runs(state: State, entry: Entry) -> None:
+    """Runs that were prepared but whose instant has not come belong to a timing that is gone."""
+    for run in [run for run in entry.runs.values() if _not_begun(run) and run.id.due > state.now]:
+        if run.prepared:
+            state.emit(LetGo(run.id, run.attempt))
+        del entry.runs[run.id]
+        entry.open.pop(run.id.due, None)
+        entry.cursor = min(entry.cursor, run.id.due - 1)
+
+
+def _not_begun(run: Run) -> bool:
+    return run.state is RunState.PENDING and not run.creating and not run.waits
+
+
+# --- suspend, resume ------------------------------------------------------------------------------
+
+
+def _suspend_or_resume(state: State, entry: Entry, schedule: Schedule, now: Instant) -> None:
+    if schedule.suspend:
+        if entry.suspended_since is None:
+            entry.suspended_since = now
+            _drop_future_runs(state, entry)
+            for run in [run for run in entry.runs.values() if run.reason in ("queued", "held")]:
+                state.end(entry, run, RunState.SKIPPED, "suspended")
+            entry.queue.clear()
+        state.condition(entry, "Active", "False", "Suspended")
+        return
+    if entry.suspended_since is not None:
+        _end_hold(state, entry, reason="suspended")
+        entry.suspended_since = None
+        entry.resumed_at = now
+    if entry.pause is not None:
+        state.condition(entry, "Active", "False", "Paused", entry.pause.reason)
+    else:
+        state.condition(entry, "Active", "True", "Scheduled")
+
+
+def _end_hold(state: State, entry: Entry, *, reason: str) -> None:
+    """What passed while a schedule was held back is one span, and never runs."""
+    now = int(state.now)
+    if entry.dues is not None and entry.cursor < now:
+        count = entry.dues.count(entry.cursor + 1, now + 1)
+        if count:
+            state.end_span(
+                entry,
+                first=entry.dues.between(entry.cursor + 1, now + 1, limit=1)[0],
+                last=entry.dues.newest(entry.cursor + 1, now + 1, limit=1)[0],
+                count=count,
+                state=RunState.SKIPPED,
+                reason=reason,
+            )
+    entry.advance(now)
+    for run in entry.runs.values():
+        if run.state is RunState.RETRYING:
+            take.again(state, entry, run, at=max(state.now, run.retry_at))
+
+
+# --- the past -------------------------------------------------------------------------------------
+
+
+def settle(state: State, entry: Entry) -> None:
+    """Reckon with everything up to now: the Jobs there are, what waited, what nobody launched."""
+    _settle_past(state, entry)
+    if entry.schedule is not None:
+        entry.memory = None
+    if not entry.idle:
+        take.look_at(state, entry)
+
+
+def _settle_past(state: State, entry: Entry) -> None:
+    if not entry.settled:
+        entry.settled = True
+        _adopt(state, entry)
+    if not entry.idle:
+        take.catch_up(state, entry)
+
+
+def _adopt(state: State, entry: Entry) -> None:
+    """Take over the runs of an earlier process from its Jobs and its last status."""
+    memory = entry.memory or EMPTY
+    facts = sorted(
+        state.job_facts.pop(entry.uid, {}).values(), key=lambda fact: (fact.run.due, fact.attempt)
+    )
+    last_attempt = {fact.run: fact for fact in facts}
+    counted = {row.due for row in memory.recent if row.state in ENDED}
+    alive = {ref.name for ref in memory.active}
+    waiting = set(memory.waiting)
+    for run_id, fact in last_attempt.items():
+        known = run_id.due <= (memory.mark or 0)
+        ended = fact.phase in (JobPhase.SUCCEEDED, JobPhase.FAILED)
+        finished_before = known and fact.ref.name not in alive and run_id.due not in waiting
+        if ended and (finished_before or (run_id.due in counted and fact.ref.name not in alive)):
+            if run_id.due > entry.cursor:
+                entry.decided.add(run_id.due)
+            follow.keep_as_history(entry, [one for one in facts if one.run == run_id])
+            continue
+        run = Run(run_id, taken_at=state.now, attempt=fact.attempt, late=True)
+        run.failed_jobs = [one.ref for one in facts if one.run == run_id and one != fact]
+        entry.runs[run_id] = run
+        if run_id.due > entry.cursor:
+            entry.open[run_id.due] = None
+        follow.follow(state, entry, run, fact)
+    entry.open = dict(sorted(entry.open.items()))
+    _remember_waiting(state, entry, memory, set(last_attempt))
+    _mourn(state, entry, memory, facts_names={fact.ref.name for fact in facts})
+
+
+def _remember_waiting(state: State, entry: Entry, memory: Memory, with_jobs: set[RunId]) -> None:
+    """Runs that waited without a Job: queued, held, or between two attempts."""
+    rows = {row.due: row for row in memory.recent}
+    for due in memory.waiting:
+        run_id = RunId(entry.uid, due)
+        if run_id in with_jobs or run_id in entry.runs:
+            continue
+        row = rows.get(due)
+        run = Run(run_id, taken_at=state.now, late=True)
+        entry.runs[run_id] = run
+        if row and row.state is RunState.RETRYING:
+            run.state, run.attempt, run.reason = RunState.RETRYING, row.attempt + 1, row.reason
+            take.again(state, entry, run, at=state.now)
+        elif row and row.reason == "queued":
+            run.reason = "queued"
+            entry.queue.append(run_id)
+        else:
+            run.reason = "held"
+            take.again(state, entry, run, at=state.now)
+    take.next_in_queue(state, entry)
+
+
+def _mourn(state: State, entry: Entry, memory: Memory, *, facts_names: set[str]) -> None:
+    """A run that was alive and has no Job any more is lost: never launched again."""
+    for ref in memory.active:
+        if ref.name in facts_names:
+            continue
+        due = next(
+            (row.due for row in memory.recent if row.job == ref.name),
+            follow.due_of(ref.name),
+        )
+        if due is None:
+            continue
+        run_id = RunId(entry.uid, due)
+        if run_id in entry.runs or not ref.name.startswith(job_name(entry.name, run_id)):
+            continue
+        run = Run(run_id, taken_at=state.now, state=RunState.RUNNING, ref=ref, late=True)
+        entry.runs[run_id] = run
+        state.end(entry, run, RunState.LOST, "outcome_unknown")

@@ -1,0 +1,40 @@
+"""Questions and orders of people: each is answered in the step that reads it."""
+
+from evenkeel.core import take
+from evenkeel.core.document import status_document
+from evenkeel.core.effects import Answer
+from evenkeel.core.follow import run_state
+from evenkeel.core.messages import CancelRun, GetActiveRuns, GetRun, GetSchedule
+from evenkeel.core.state import State
+
+
+def cancel_run(state: State, message: CancelRun) -> None:
+    """Works before, during and after the create."""
+    entry = state.entries.get(message.run.uid)
+    run = entry.runs.get(message.run) if entry else None
+    if entry is not None and run is not None:
+        state.cancel(entry, run, "cancelled")
+        take.next_in_queue(state, entry)
+    state.emit(Answer(message.ask, run_state(state, message.run)))
+
+
+def get_run(state: State, message: GetRun) -> None:
+    """Where a run stands; ended ones are remembered for grace."""
+    state.emit(Answer(message.ask, run_state(state, message.run)))
+
+
+def get_active_runs(state: State, message: GetActiveRuns) -> None:
+    """Every run that holds a place, with its schedule."""
+    runs = [
+        (entry.key, run.id, run.state, run.attempt)
+        for entry in state.entries.values()
+        for run in entry.holding
+    ]
+    state.emit(Answer(message.ask, runs))
+
+
+def get_schedule(state: State, message: GetSchedule) -> None:
+    """The status as it would be written now."""
+    uid = state.uid_by_key.get(message.key)
+    document = status_document(state.entries[uid], now=state.now) if uid else None
+    state.emit(Answer(message.ask, document))

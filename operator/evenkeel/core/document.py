@@ -1,0 +1,142 @@
+"""The status document of a schedule: what kubectl shows, and what a restart needs. Pure."""
+
+import itertools
+from typing import Any
+
+from evenkeel.core.entry import Entry, Run
+from evenkeel.model import BY_SCHEDULE, Instant, RunState
+from evenkeel.resource import rfc3339
+from evenkeel.resource.job import job_name
+from evenkeel.resource.status import (
+    ACTIVE_COUNT,
+    COUNTED,
+    WAITING_COUNT,
+    Condition,
+    RecentRun,
+    timing_fields,
+    timing_hash,
+)
+
+UPCOMING_COUNT = 5
+
+
+def next_dues(entry: Entry, *, now: float, count: int) -> list[Instant]:
+    """The next due times; none while nothing may start."""
+    if entry.dues is None or entry.idle:
+        return []
+    found: list[Instant] = []
+    after: Instant | None = int(now)
+    while len(found) < count and after is not None:
+        after = entry.dues.next_after(after)
+        if after is not None:
+            found.append(after)
+    return found
+
+
+def status_document(entry: Entry, *, now: float) -> dict[str, Any]:
+    """The whole status; a field that has no value is null, so that a merge patch removes it."""
+    upcoming = next_dues(entry, now=now, count=UPCOMING_COUNT)
+    active = [run for run in entry.runs.values() if _has_job(run)]
+    waiting = sorted(run.id.due for run in entry.runs.values() if run.waits)
+    _say_whether_active(entry, now=now, ended=not upcoming)
+    return {
+        "observedGeneration": entry.generation,
+        "scheduleText": entry.dues.text if entry.dues else None,
+        "timeZone": entry.timing.zone if entry.timing else None,
+        "nextRunTime": rfc3339.show(upcoming[0]) if upcoming else None,
+        "upcoming": [rfc3339.show(due) for due in upcoming],
+        "lastScheduleTime": _moment(entry.last_schedule),
+        "lastSuccessfulTime": _moment(entry.last_success),
+        "lastFailureTime": _moment(entry.last_failure),
+        "lastResult": entry.last_result or None,
+        "active": [_reference(run, entry) for run in itertools.islice(active, ACTIVE_COUNT)],
+        "activeCount": len(active),
+        "recent": [_row(row) for row in entry.recent],
+        "consecutiveFailures": entry.consecutive_failures,
+        "counts": {name: entry.counts.get(name, 0) for name in COUNTED},
+        "countsSince": _moment(entry.counts_since),
+        "mark": _moment(entry.mark),
+        "timing": _timing(entry),
+        "suspendedSince": _moment(entry.suspended_since),
+        "resumedAt": _moment(entry.resumed_at),
+        "pause": _pause(entry),
+        "waiting": [rfc3339.show(due) for due in waiting[:WAITING_COUNT]],
+        "templateHash": entry.template_hash or None,
+        "conditions": [
+            {
+                "type": kind,
+                "status": condition.status,
+                "reason": condition.reason,
+                "message": condition.message,
+                "lastTransitionTime": rfc3339.show(condition.since),
+                "observedGeneration": condition.generation,
+            }
+            for kind, condition in sorted(entry.conditions.items())
+        ],
+    }
+
+
+def _say_whether_active(entry: Entry, *, now: float, ended: bool) -> None:
+    """A schedule that is never due again says so."""
+    if entry.idle:
+        return
+    old = entry.conditions.get("Active")
+    status, reason = ("False", "Ended") if ended else ("True", "Scheduled")
+    if old is None or (old.status, old.reason) != (status, reason):
+        since = old.since if old and old.status == status else int(now)
+        entry.conditions["Active"] = Condition(status, reason, "", since, entry.generation)
+
+
+def _has_job(run: Run) -> bool:
+    """Its Job exists, or its create is under way after the mark was written ahead of it."""
+    return run.state is RunState.RUNNING or (run.creating and run.marked_first)
+
+
+def _reference(run: Run, entry: Entry) -> dict[str, str]:
+    reference = {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "namespace": entry.ns,
+        "name": run.ref.name if run.ref else job_name(entry.name, run.id, run.attempt),
+    }
+    if run.ref and run.ref.uid:
+        reference["uid"] = run.ref.uid
+    assert run.id.kind == BY_SCHEDULE
+    return reference
+
+
+def _row(row: RecentRun) -> dict[str, Any]:
+    fields = {
+        "due": rfc3339.show(row.due),
+        "state": row.state.value,
+        "started": _moment(row.started),
+        "finished": _moment(row.finished),
+        "reason": row.reason or None,
+        "attempt": row.attempt,
+        "job": row.job or None,
+    }
+    return {name: value for name, value in fields.items() if value is not None}
+
+
+def _timing(entry: Entry) -> dict[str, Any] | None:
+    if entry.timing is None:
+        return None
+    return {
+        "hash": timing_hash(entry.timing),
+        "since": rfc3339.show(entry.since),
+        "fields": timing_fields(entry.timing),
+    }
+
+
+def _pause(entry: Entry) -> dict[str, str] | None:
+    if entry.pause is None:
+        return None
+    return {
+        "since": rfc3339.show(entry.pause.since),
+        "by": entry.pause.by,
+        "reason": entry.pause.reason,
+    }
+
+
+def _moment(instant: Instant | None) -> str | None:
+    return None if instant is None else rfc3339.show(instant)

@@ -1,0 +1,161 @@
+"""What the scheduler wants done, as data. `app.py` turns each into what it is; tests read them."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from evenkeel.core.messages import Ask
+from evenkeel.model import Instant, JobRef, RunId, RunState, Schedule
+from evenkeel.when import DueTimes
+
+
+@dataclass(frozen=True, slots=True)
+class Prepare:
+    """A run is due soon: start its orchestrator, render its body, warm its connection."""
+
+    run: RunId
+    attempt: int
+    schedule: Schedule
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """The run's instant has come and nothing forbids it: create the Job."""
+
+    run: RunId
+    attempt: int
+    schedule: Schedule
+    mark_first: bool = False
+    """Store the status before the create: this Job may vanish before the mark is written."""
+
+
+@dataclass(frozen=True, slots=True)
+class LetGo:
+    """A prepared run is not wanted any more: its schedule changed or went, or it was cancelled."""
+
+    run: RunId
+    attempt: int
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteJob:
+    """Delete with a UID precondition, in the background; gone is as good as deleted."""
+
+    ref: JobRef
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class LookAtPods:
+    """Find out whether a Job has started, and why not."""
+
+    run: RunId
+    attempt: int
+    ref: JobRef
+
+
+@dataclass(frozen=True, slots=True)
+class CheckTemplate:
+    """Prove a template by a dry run."""
+
+    schedule: Schedule
+
+
+@dataclass(frozen=True, slots=True)
+class WriteStatus:
+    """This schedule's status has changed; take the document when there is time to send it."""
+
+    uid: str
+
+
+@dataclass(frozen=True, slots=True)
+class ConfirmTime:
+    """Ask the API server what time it is: ours jumped."""
+
+
+@dataclass(frozen=True, slots=True)
+class BuildIndex:
+    """Build an index away from the loop: there are too many schedules to do it in a step."""
+
+    generation: int
+    origin: Instant
+    end: Instant
+    uids: tuple[str, ...]
+    dues: tuple[DueTimes, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """A run, or a span of `count` due times as a whole, has come to an end."""
+
+    uid: str
+    key: str
+    first: Instant
+    last: Instant
+    count: int
+    state: RunState
+    reason: str = ""
+    attempt: int = 1
+    job: str = ""
+    started: Instant | None = None
+    finished: Instant | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Observed:
+    """A number for a histogram."""
+
+    metric: str
+    value: float
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """A Kubernetes Event on the ScheduledJob, for what its owner must know."""
+
+    uid: str
+    ns: str
+    name: str
+    warning: bool
+    reason: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Log:
+    """One line: an event's name and its fields; never templates, environment or tokens."""
+
+    level: str
+    event: str
+    fields: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What was asked for."""
+
+    ask: Ask
+    value: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Stopped:
+    """Every run that was not yet begun has been put back; the shell may end."""
+
+
+Effect = (
+    Prepare
+    | Launch
+    | LetGo
+    | DeleteJob
+    | LookAtPods
+    | CheckTemplate
+    | WriteStatus
+    | ConfirmTime
+    | BuildIndex
+    | Recorded
+    | Observed
+    | Told
+    | Log
+    | Answer
+    | Stopped
+)

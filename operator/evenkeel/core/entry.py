@@ -1,0 +1,200 @@
+"""One schedule as the scheduler holds it: what it is, how far it got, which of its runs are alive.
+
+Only `core` touches it, between two steps nobody does. Runs change state through `move` alone.
+"""
+
+from collections import deque
+from dataclasses import dataclass, field
+
+from evenkeel.model import (
+    ENDED,
+    NEXT_STATES,
+    Instant,
+    JobPhase,
+    JobRef,
+    Rejection,
+    RunId,
+    RunState,
+    Schedule,
+    Timing,
+)
+from evenkeel.resource.status import Condition, Memory, Pause, Placed, RecentRun
+from evenkeel.when import DueTimes
+
+
+class IllegalStepError(AssertionError):
+    """A run was to take a step that does not exist: a defect, never a user's mistake."""
+
+
+@dataclass(slots=True)
+class Run:
+    """A run that is not at its end."""
+
+    id: RunId
+    taken_at: float
+    """When it was taken up, or given another chance: its grace counts from here."""
+    state: RunState = RunState.PENDING
+    attempt: int = 1
+    reason: str = ""
+    message: str = ""
+    late: bool = False
+    """Taken up after its time (restart, stall): its lateness says nothing of our precision."""
+    prepared: bool = False
+    creating: bool = False
+    marked_first: bool = False
+    """The status told of it before its create: not found after a restart, it is lost."""
+    held_count: int = 0
+    ref: JobRef | None = None
+    phase: JobPhase | None = None
+    created_at: float | None = None
+    started: Instant | None = None
+    retry_at: float = 0.0
+    failed_jobs: list[JobRef] = field(default_factory=list)
+    """Jobs of earlier attempts: they prove after a restart which attempt comes next."""
+
+    def move(self, state: RunState) -> None:
+        """Take one step of the run's life."""
+        if state is self.state:
+            return
+        if state not in NEXT_STATES[self.state]:
+            raise IllegalStepError(f"{self.id}: {self.state} -> {state}")
+        self.state = state
+
+    @property
+    def waits(self) -> bool:
+        """It stands in `status.waiting`: the mark may pass it."""
+        return self.state is RunState.RETRYING or self.reason in ("queued", "held")
+
+
+@dataclass(frozen=True, slots=True)
+class FinishedJob:
+    """A Job that only history keeps. Deleted when `revision` of the status is stored."""
+
+    finished: Instant
+    due: Instant
+    ref: JobRef
+    succeeded: bool
+    revision: int
+
+
+@dataclass(slots=True)
+class Entry:
+    """A schedule, its progress and its living runs."""
+
+    uid: str
+    ns: str
+    name: str
+    schedule: Schedule | None = None
+    rejection: Rejection | None = None
+    generation: int = 0
+    seen_at: float = 0.0
+
+    # timing
+    timing: Timing | None = None
+    dues: DueTimes | None = None
+    since: Instant = 0
+    resumed_at: Instant | None = None
+    suspended_since: Instant | None = None
+    pause: Pause | None = None
+    placed: Placed | None = None
+
+    # progress
+    settled: bool = False
+    """Its past is reckoned with. Until the Jobs are listed it is not, and nothing is launched."""
+    cursor: Instant = 0
+    """Every due time up to here has been taken up or has a verdict."""
+    open: dict[Instant, None] = field(default_factory=dict)
+    """Taken up, without verdict: they hold the mark back. Ascending, as due times come."""
+    decided: set[Instant] = field(default_factory=set)
+    """Above the cursor and already at their end (seen after a restart): not to be taken again."""
+    stored_mark: Instant | None = None
+
+    # runs
+    runs: dict[RunId, Run] = field(default_factory=dict)
+    queue: deque[RunId] = field(default_factory=deque)
+    doomed: dict[tuple[RunId, int], str] = field(default_factory=dict)
+    """Cancelled while their create was under way: deleted when it turns out to exist."""
+    finished_jobs: list[FinishedJob] = field(default_factory=list)
+
+    # what the status tells
+    recent: list[RecentRun] = field(default_factory=list)
+    counts: dict[str, int] = field(default_factory=dict)
+    counts_since: Instant = 0
+    consecutive_failures: int = 0
+    last_schedule: Instant | None = None
+    last_success: Instant | None = None
+    last_failure: Instant | None = None
+    last_result: str = ""
+    template_hash: str = ""
+    conditions: dict[str, Condition] = field(default_factory=dict)
+    revision: int = 0
+    written: int = 0
+    memory: Memory | None = None
+    """What the status said at first sight; dropped when settled."""
+
+    @property
+    def key(self) -> str:
+        """`namespace/name`."""
+        return f"{self.ns}/{self.name}"
+
+    @property
+    def mark(self) -> Instant | None:
+        """Every due time up to here has a verdict or stands in `waiting`. It never goes back."""
+        reached = next(iter(self.open)) - 1 if self.open else self.cursor
+        if self.stored_mark is None or reached > self.stored_mark:
+            self.stored_mark = reached
+        return self.stored_mark
+
+    @property
+    def idle(self) -> bool:
+        """Nothing new may start: invalid, suspended, paused, or not yet settled."""
+        return (
+            self.schedule is None
+            or self.dues is None
+            or self.schedule.suspend
+            or self.pause is not None
+            or not self.settled
+        )
+
+    @property
+    def holding(self) -> list[Run]:
+        """Runs that hold their place: from launch to their end, waiting for a retry included."""
+        return [
+            run
+            for run in self.runs.values()
+            if run.creating
+            or run.state in (RunState.RUNNING, RunState.RETRYING)
+            or run.reason == "held"
+        ]
+
+    @property
+    def taken(self) -> list[Instant]:
+        """Due times that are runs or decided; not all of them need be above the cursor."""
+        return sorted({run.due for run in self.runs} | self.decided)
+
+    def advance(self, cursor: Instant) -> None:
+        """Every due time up to here is taken up or decided."""
+        if cursor > self.cursor:
+            self.cursor = cursor
+            if self.decided:
+                self.decided = {due for due in self.decided if due > cursor}
+
+    def is_taken(self, due: Instant) -> bool:
+        """A run, alive or at its end, has this due time already."""
+        return due <= self.cursor or due in self.decided or RunId(self.uid, due) in self.runs
+
+    def remember(self, row: RecentRun, *, limit: int) -> None:
+        """Put a row where its due time belongs, newest first; a row of the same due is replaced."""
+        rows = [old for old in self.recent if old.due != row.due]
+        rows.append(row)
+        rows.sort(key=lambda one: one.due, reverse=True)
+        self.recent = rows[:limit]
+
+    def count(self, state: RunState, number: int = 1) -> None:
+        """One more of an end."""
+        assert state in ENDED
+        self.counts[state.value] = self.counts.get(state.value, 0) + number
+
+    def changed(self) -> None:
+        """The status document is not what was written last."""
+        self.revision += 1

@@ -1,0 +1,285 @@
+"""What Jobs and creates tell of runs: adopted, started, ended, retried, lost."""
+
+import datetime as dt
+import re
+
+from evenkeel.core import take
+from evenkeel.core.effects import DeleteJob, LookAtPods, Observed
+from evenkeel.core.entry import Entry, FinishedJob, Run
+from evenkeel.core.messages import JobGone, JobSeen, JobsListed, Launched, PodsLookedAt, PutBack
+from evenkeel.core.state import PendingDeadline, State
+from evenkeel.model import Instant, JobFact, JobPhase, RunId, RunState, Verdict
+from evenkeel.resource import rfc3339
+
+_MOMENT = re.compile(r"-(\d{8}-\d{6})-[a-z2-7]{10}(?:-r\d+)?$", re.ASCII)
+
+
+def due_of(job_name: str) -> Instant | None:
+    """The due time in one of our Jobs' names."""
+    found = _MOMENT.search(job_name)
+    if not found:
+        return None
+    try:
+        moment = dt.datetime.strptime(found[1], "%Y%m%d-%H%M%S").replace(tzinfo=dt.UTC)
+    except ValueError:
+        return None
+    return int(moment.timestamp())
+
+
+# --- creates --------------------------------------------------------------------------------------
+
+
+def launched(state: State, message: Launched) -> None:
+    """An orchestrator says what its create proved."""
+    entry = state.entries.get(message.run.uid)
+    if entry is None:
+        return  # the schedule is gone; the garbage collector takes the Job
+    doomed = entry.doomed.pop((message.run, message.attempt), None)
+    if doomed is not None:
+        if message.verdict in (Verdict.CREATED, Verdict.ADOPTED):
+            state.emit(DeleteJob(message.ref, doomed))
+        take.next_in_queue(state, entry)
+        return
+    run = entry.runs.get(message.run)
+    if run is None or run.attempt != message.attempt:
+        return
+    match message.verdict:
+        case Verdict.CREATED | Verdict.ADOPTED:
+            _created(state, entry, run, message)
+        case Verdict.TAKEN:
+            _cannot_be_created(state, entry, run, "NameTaken", message.message)
+        case Verdict.REFUSED:
+            _cannot_be_created(state, entry, run, "Refused", message.message)
+        case Verdict.UNKNOWN:
+            run.creating = False
+            state.end(entry, run, RunState.LOST, "outcome_unknown", message=message.message)
+            take.next_in_queue(state, entry)
+        case Verdict.HELD:
+            state.condition(entry, "Degraded", "True", message.reason or "Held", message.message)
+            take.hold(state, entry, run, message.message)
+            state.log("create held", level="warning", schedule=entry.key, reason=message.reason)
+
+
+def _created(state: State, entry: Entry, run: Run, message: Launched) -> None:
+    lateness_s = message.sent_at - run.id.due
+    if message.verdict is Verdict.CREATED and run.attempt == 1 and not run.late:
+        state.emit(Observed("lateness", max(0.0, lateness_s)))
+    if run.state is not RunState.RUNNING:  # the watch may have told of it first
+        run.ref = message.ref
+        run.created_at = state.now
+        state.running(entry, run)
+        state.tell(entry, "Created", f"created job {message.ref.name}")
+    state.condition(entry, "Degraded", "False", "AsExpected")
+    if message.ended is not None:
+        follow(state, entry, run, message.ended)
+
+
+def _cannot_be_created(state: State, entry: Entry, run: Run, reason: str, message: str) -> None:
+    run.creating = False
+    state.condition(entry, "Degraded", "True", reason, message)
+    state.tell(entry, reason, message, warning=True)
+    state.log("create refused", level="warning", schedule=entry.key, reason=reason)
+    words = {"NameTaken": "name_taken", "Refused": "refused"}
+    state.end(entry, run, RunState.FAILED, words[reason], message=message)
+    take.next_in_queue(state, entry)
+
+
+def put_back(state: State, message: PutBack) -> None:
+    """Shutdown came before the create: the due time is nobody's, the next process finds it."""
+    entry = state.entries.get(message.run.uid)
+    run = entry.runs.get(message.run) if entry else None
+    if entry is None or run is None or run.state is not RunState.PENDING:
+        return
+    run.creating = False
+    run.prepared = False
+    if not run.waits and run.attempt == 1:
+        run.move(RunState.SCHEDULED)
+
+
+# --- Jobs -----------------------------------------------------------------------------------------
+
+
+def job_seen(state: State, message: JobSeen) -> None:
+    """A Job of ours was added or modified."""
+    fact = message.fact
+    entry = state.entries.get(fact.run.uid)
+    if entry is None or not entry.settled:
+        state.job_facts.setdefault(fact.run.uid, {})[fact.ref.uid] = fact
+        return
+    doomed = entry.doomed.pop((fact.run, fact.attempt), None)
+    if doomed is not None:
+        state.emit(DeleteJob(fact.ref, doomed))
+        return
+    run = entry.runs.get(fact.run)
+    if run is None:
+        run = _found(entry, state, fact)
+        if run is None:
+            return
+    follow(state, entry, run, fact)
+    take.next_in_queue(state, entry)
+
+
+def _found(entry: Entry, state: State, fact: JobFact) -> Run | None:
+    """A Job above the cursor that another process of ours made: its run is taken."""
+    if entry.is_taken(fact.run.due) or fact.deleting:
+        return None
+    run = Run(fact.run, taken_at=state.now, attempt=fact.attempt, late=True)
+    entry.runs[fact.run] = run
+    return run
+
+
+def follow(state: State, entry: Entry, run: Run, fact: JobFact) -> None:
+    """Bring a run up to what its Job says."""
+    if fact.attempt != run.attempt or run.state is RunState.RETRYING:
+        return
+    first_sight = run.state is not RunState.RUNNING
+    run.ref = fact.ref
+    run.phase = fact.phase
+    run.started = fact.started or run.started
+    if first_sight:
+        run.created_at = run.created_at or state.now
+        state.running(entry, run)
+    if fact.phase is JobPhase.SUCCEEDED:
+        state.end(entry, run, RunState.SUCCEEDED, finished=fact.finished)
+    elif fact.phase is JobPhase.FAILED:
+        _attempt_failed(state, entry, run, fact)
+    elif fact.phase is JobPhase.WAITING and fact.started is not None:
+        _watch_pending(state, entry, run, fact.started)
+
+
+def _attempt_failed(state: State, entry: Entry, run: Run, fact: JobFact) -> None:
+    reason = fact.reason or "job_failed"
+    schedule = entry.schedule
+    limit = schedule.retry.limit if schedule else 0
+    if run.attempt > limit:
+        state.end(entry, run, RunState.FAILED, reason, message=fact.message, finished=fact.finished)
+        state.tell(
+            entry, "Failed", f"job {fact.ref.name} failed: {reason} {fact.message}", warning=True
+        )
+        return
+    assert schedule is not None
+    retry = schedule.retry
+    delay_s = min(retry.max_delay_s, retry.delay_s * retry.factor ** (run.attempt - 1))
+    if fact.ref.uid:
+        run.failed_jobs.append(fact.ref)
+    run.move(RunState.RETRYING)
+    run.attempt += 1
+    run.held_count = 0
+    state.wait(entry, run, reason)
+    take.again(state, entry, run, at=max(state.now, (fact.finished or state.now) + delay_s))
+    state.log(
+        "run retries", schedule=entry.key, attempt=run.attempt, delay_s=delay_s, reason=reason
+    )
+
+
+def job_gone(state: State, message: JobGone) -> None:
+    """A Job of ours was deleted, by whoever's hand."""
+    fact = message.fact
+    entry = state.entries.get(fact.run.uid)
+    if entry is None or not entry.settled:
+        state.job_facts.get(fact.run.uid, {}).pop(fact.ref.uid, None)
+        return
+    state.forget_job(entry, fact.ref)
+    run = entry.runs.get(fact.run)
+    if run is None or run.state is not RunState.RUNNING or fact.attempt != run.attempt:
+        return
+    if run.ref is not None and run.ref.uid not in ("", fact.ref.uid):
+        return
+    if fact.phase in (JobPhase.SUCCEEDED, JobPhase.FAILED):
+        follow(state, entry, run, fact)  # deleted after it finished: it ends by what was last seen
+    if run.state is RunState.RUNNING and run.id in entry.runs:
+        _lose(state, entry, run)
+    take.next_in_queue(state, entry)
+
+
+def _lose(state: State, entry: Entry, run: Run) -> None:
+    state.end(entry, run, RunState.LOST, "job_deleted")
+    state.tell(
+        entry,
+        "Lost",
+        f"job {run.ref.name if run.ref else ''} of the run due {rfc3339.show(run.id.due)} "
+        "was deleted before it finished",
+        warning=True,
+    )
+
+
+def jobs_listed(state: State, message: JobsListed) -> None:
+    """All Jobs at one moment: adopt what is new, lose what vanished while nobody watched."""
+    first_time = message.ns not in state.listed_namespaces
+    listed = {fact.ref.name: fact for fact in message.facts}
+    for fact in message.facts:
+        job_seen(state, JobSeen(fact))
+    if first_time:
+        state.listed_namespaces.add(message.ns)
+        return
+    for entry in list(state.entries.values()):
+        if message.ns not in ("", entry.ns):
+            continue
+        for run in list(entry.runs.values()):
+            if run.state is not RunState.RUNNING or run.ref is None:
+                continue
+            if run.ref.name not in listed and (run.created_at or 0) < message.listed_at:
+                _lose(state, entry, run)
+        take.next_in_queue(state, entry)
+
+
+def keep_as_history(entry: Entry, facts: list[JobFact]) -> None:
+    """Jobs of a run whose end is already stored."""
+    for fact in facts:
+        entry.finished_jobs.append(
+            FinishedJob(
+                fact.finished or 0, fact.run.due, fact.ref, fact.phase is JobPhase.SUCCEEDED, 0
+            )
+        )
+
+
+# --- Jobs that do not start -----------------------------------------------------------------
+
+
+def _watch_pending(state: State, entry: Entry, run: Run, started: Instant) -> None:
+    deadline_s = entry.schedule.pending_deadline_s if entry.schedule else None
+    if deadline_s is not None:
+        state.at(started + deadline_s, PendingDeadline(entry.uid, run.id, run.attempt))
+
+
+def pending_deadline(state: State, task: PendingDeadline) -> None:
+    """A Pod must have started by now; find out why not before ending the attempt."""
+    entry = state.entries.get(task.uid)
+    run = entry.runs.get(task.run) if entry else None
+    if entry is None or run is None or run.attempt != task.attempt or run.ref is None:
+        return
+    deadline_s = entry.schedule.pending_deadline_s if entry.schedule else None
+    if run.phase is not JobPhase.WAITING or deadline_s is None or run.started is None:
+        return
+    if state.now >= run.started + deadline_s:  # a suspension in between starts the clock anew
+        state.emit(LookAtPods(run.id, run.attempt, run.ref))
+
+
+def pods_looked_at(state: State, message: PodsLookedAt) -> None:
+    """No Pod started in time: the attempt failed, and its Job must not start later."""
+    entry = state.entries.get(message.run.uid)
+    run = entry.runs.get(message.run) if entry else None
+    if entry is None or run is None or run.attempt != message.attempt or message.started:
+        return
+    if run.state is not RunState.RUNNING or run.ref is None:
+        return
+    ref = run.ref
+    state.emit(DeleteJob(ref, message.reason))
+    fact = JobFact(
+        ref=type(ref)(ref.ns, ref.name),  # without a uid: history has nothing to keep
+        run=run.id,
+        attempt=run.attempt,
+        phase=JobPhase.FAILED,
+        reason=message.reason,
+        message=message.message,
+        finished=int(state.now),
+    )
+    follow(state, entry, run, fact)
+    take.next_in_queue(state, entry)
+
+
+def run_state(state: State, run_id: RunId) -> RunState | None:
+    """Where a run stands, as long as it is remembered."""
+    entry = state.entries.get(run_id.uid)
+    run = entry.runs.get(run_id) if entry else None
+    return run.state if run else state.ended_states.get(run_id)

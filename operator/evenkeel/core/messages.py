@@ -1,0 +1,194 @@
+"""What the scheduler is told and asked. Everybody who wants something of its state sends one of
+these through the inbox; what comes back is an effect."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from evenkeel.core.index import RunIndex
+from evenkeel.model import Instant, JobFact, JobRef, Rejection, RunId, Schedule, Verdict
+from evenkeel.resource.status import Memory
+
+Ask = object
+"""Whoever asks recognises the answer by it; the scheduler only hands it back."""
+
+
+@dataclass(frozen=True, slots=True)
+class ScheduleSeen:
+    """A schedule was added or modified. `memory` is its status: believed at first sight only."""
+
+    schedule: Schedule | Rejection
+    memory: Memory
+
+
+@dataclass(frozen=True, slots=True)
+class ScheduleGone:
+    """A schedule was deleted."""
+
+    uid: str
+
+
+@dataclass(frozen=True, slots=True)
+class SchedulesListed:
+    """All there are by an own LIST: what is not in it was deleted while nobody watched."""
+
+    uids: frozenset[str]
+    listed_at: float
+    """Before the LIST was sent: a schedule first seen since need not be in it."""
+
+
+@dataclass(frozen=True, slots=True)
+class SchedulesChanged:
+    """Rebuild the index now."""
+
+
+@dataclass(frozen=True, slots=True)
+class IndexBuilt:
+    """The index that a `BuildIndex` effect asked for."""
+
+    index: RunIndex
+
+
+@dataclass(frozen=True, slots=True)
+class JobSeen:
+    """A Job of ours was added or modified."""
+
+    fact: JobFact
+
+
+@dataclass(frozen=True, slots=True)
+class JobGone:
+    """A Job of ours was deleted; `fact` is the last that was known of it."""
+
+    fact: JobFact
+
+
+@dataclass(frozen=True, slots=True)
+class JobsListed:
+    """All our Jobs by one LIST: a run whose Job is not in it has lost it."""
+
+    facts: tuple[JobFact, ...]
+    listed_at: Instant
+    """Before the LIST was sent: a Job created since need not be in it."""
+    ns: str = ""
+    """The namespace that was listed; empty: all."""
+
+
+@dataclass(frozen=True, slots=True)
+class Launched:
+    """An orchestrator is done with one attempt: what its create proved."""
+
+    run: RunId
+    attempt: int
+    verdict: Verdict
+    ref: JobRef
+    sent_at: float
+    message: str = ""
+    reason: str = ""
+    ended: JobFact | None = None
+    """An adopted Job may already have an end."""
+
+
+@dataclass(frozen=True, slots=True)
+class PutBack:
+    """An orchestrator let go of a run that it had not begun to create (shutdown)."""
+
+    run: RunId
+    attempt: int
+
+
+@dataclass(frozen=True, slots=True)
+class PodsLookedAt:
+    """Why a Job has not started by its pending deadline; `started` when it has after all."""
+
+    run: RunId
+    attempt: int
+    started: bool
+    reason: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class TemplateChecked:
+    """What a dry run said of a template: True, False, or None when it could not be asked."""
+
+    uid: str
+    template_hash: str
+    accepted: bool | None
+    reason: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class StatusWritten:
+    """The status document of this revision is stored."""
+
+    uid: str
+    revision: int
+
+
+@dataclass(frozen=True, slots=True)
+class TimeConfirmed:
+    """The API server's own Date, asked for after a jump of our clock."""
+
+    server_now: float
+
+
+@dataclass(frozen=True, slots=True)
+class CancelRun:
+    """End this run; the answer is its state, or None when there is no such run."""
+
+    ask: Ask
+    run: RunId
+
+
+@dataclass(frozen=True, slots=True)
+class GetRun:
+    """The answer is the run's state, or None."""
+
+    ask: Ask
+    run: RunId
+
+
+@dataclass(frozen=True, slots=True)
+class GetActiveRuns:
+    """The answer is every run that holds a place."""
+
+    ask: Ask
+
+
+@dataclass(frozen=True, slots=True)
+class GetSchedule:
+    """The answer is the status document of a schedule, or None."""
+
+    ask: Ask
+    key: str
+
+
+@dataclass(frozen=True, slots=True)
+class Shutdown:
+    """Take no more due runs; put back those not yet begun."""
+
+
+Message = (
+    ScheduleSeen
+    | ScheduleGone
+    | SchedulesListed
+    | SchedulesChanged
+    | IndexBuilt
+    | JobSeen
+    | JobGone
+    | JobsListed
+    | Launched
+    | PutBack
+    | PodsLookedAt
+    | TemplateChecked
+    | StatusWritten
+    | TimeConfirmed
+    | CancelRun
+    | GetRun
+    | GetActiveRuns
+    | GetSchedule
+    | Shutdown
+)
+Document = dict[str, Any]
+"""A status as the API takes it."""

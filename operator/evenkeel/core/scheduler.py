@@ -1,0 +1,298 @@
+"""The scheduler: one owner of all scheduling state, five fixed steps, no I/O.
+
+`loop.py` calls `step` with the time, carries the effects out and calls again when `wake_at` comes
+or a message arrives. Same messages, same times: same effects, which is what the simulator lives on.
+
+Guarantees: every due time of an accepted schedule becomes a run or part of a span exactly once per
+process, and none is launched before its instant. Does not guarantee that a run has only one
+launcher in the world: the Job's name does (see `resource.job`).
+"""
+
+import heapq
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from evenkeel.core import admit, answer, follow, messages, take
+from evenkeel.core.document import status_document
+from evenkeel.core.effects import BuildIndex, ConfirmTime, Effect, LetGo, Stopped, WriteStatus
+from evenkeel.core.inbox import Inbox
+from evenkeel.core.index import RunIndex
+from evenkeel.core.messages import Document, Message
+from evenkeel.core.state import PendingDeadline, Start, State
+from evenkeel.model import RunState
+from evenkeel.settings import Settings
+from evenkeel.when import columns, expand
+
+MESSAGES_PER_STEP = 200
+"""A storm of hints is read in bites of a few milliseconds, so that due runs go between them."""
+
+STARTS_PER_STEP = 500
+"""Ten thousand runs of one second are started in bites too: the first creates must not wait."""
+
+INDEX_PAUSE_S = 0.5
+"""Edits in a row cause at most two builds a second; a new schedule is looked at directly."""
+
+INLINE_SCHEDULES = 20_000
+"""More are expanded away from the loop: it would stand still for over 20 ms."""
+
+CLOCK_JUMP_S = 86_400
+"""A forward jump of more than this is believed only when the API server's clock agrees."""
+
+CLOCK_AGREES_S = 3_600
+CLOCK_ASK_S = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What one step wants done, and when the next is due at the latest."""
+
+    effects: list[Effect]
+    wake_at: float
+
+
+class Scheduler:
+    """State and `step`. Offer messages to `inbox`; ask for documents between steps."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.inbox = Inbox(size=settings.inbox_size)
+        self.state = State(settings, self.inbox)
+
+    def step(self, now: float, monotonic: float) -> Step:
+        """One iteration: always these five, in this order."""
+        state = self.state
+        state.effects = []
+        self._watch_the_clock(now, monotonic)
+        state.now = now
+
+        # 1. Rebuild the index if needed.
+        self._rebuild_index()
+        # 2. Hand due runs to orchestrators.
+        more_runs = self._hand_out_due_runs()
+        # 3. Drain the inbox.
+        self._drain_inbox()
+        # 4. Forget runs that ended longer than grace ago.
+        self._forget_ended()
+        # 5. Update statistics.
+        self._update_statistics()
+
+        return Step(state.effects, self._wake_at(more_runs))
+
+    def document(self, uid: str) -> tuple[str, str, Document, int] | None:
+        """A schedule's namespace, name, status and revision, for the status writer; None: gone."""
+        entry = self.state.entries.get(uid)
+        if entry is None:
+            return None
+        document = status_document(entry, now=self.state.now)
+        return entry.ns, entry.name, document, entry.revision
+
+    # --- time -----------------------------------------------------------------------------------
+
+    def _watch_the_clock(self, now: float, monotonic: float) -> None:
+        """Ten years of catch-up because of a broken clock would be worse than a pause."""
+        state, offset = self.state, now - monotonic
+        known = state.wall_minus_monotonic
+        if known is not None and offset - known > CLOCK_JUMP_S and not state.holding_clock:
+            state.holding_clock = True
+            state.log("clock jumped forward", level="error", jump_s=round(offset - known))
+            state.clock_asked_at = float("-inf")
+        if state.holding_clock and monotonic >= state.clock_asked_at + CLOCK_ASK_S:
+            state.clock_asked_at = monotonic
+            state.emit(ConfirmTime())
+        if not state.holding_clock:
+            state.wall_minus_monotonic = offset
+
+    def _time_confirmed(self, message: messages.TimeConfirmed) -> None:
+        state = self.state
+        if not state.holding_clock:
+            return
+        if abs(message.server_now - state.now) <= CLOCK_AGREES_S:
+            state.holding_clock = False
+            state.wall_minus_monotonic = None
+            state.log("clock confirmed", level="warning")
+        else:
+            state.log("clock not confirmed", level="error", server_now=message.server_now)
+
+    # --- 1 --------------------------------------------------------------------------------------
+
+    def _rebuild_index(self) -> None:
+        state = self.state
+        age_s = state.now - state.index_built_at
+        wanted = age_s >= state.settings.index_rebuild_s or age_s < 0
+        if not wanted and not (state.index_dirty and age_s >= INDEX_PAUSE_S):
+            return
+        if state.holding_clock or state.index_building:
+            return
+        entries = sorted(
+            (entry for entry in state.entries.values() if not entry.idle and entry.dues),
+            key=lambda entry: (entry.ns, entry.name),
+        )
+        origin = math.floor(state.now - state.settings.grace_s)
+        end = math.floor(state.now + state.settings.lookahead_s) + 1
+        generation = state.index.current.generation + 1
+        dues = [entry.dues for entry in entries if entry.dues is not None]
+        uids = [entry.uid for entry in entries]
+        state.index_dirty = False
+        state.index_built_at = state.now
+        build = BuildIndex(generation, origin, end, tuple(uids), tuple(dues))
+        if len(entries) > INLINE_SCHEDULES:
+            state.index_building = generation
+            state.emit(build)
+        else:
+            state.index.swap(build_index(build))
+
+    def _index_built(self, message: messages.IndexBuilt) -> None:
+        self.state.index_building = 0
+        self.state.index.swap(message.index)
+
+    # --- 2 --------------------------------------------------------------------------------------
+
+    def _hand_out_due_runs(self) -> bool:
+        """True when more are due than one step takes."""
+        state = self.state
+        if state.stopping or state.holding_clock or not state.jobs_listed:
+            return False
+        self._take_up_due_runs()
+        return self._work_off_agenda()
+
+    def _take_up_due_runs(self) -> None:
+        """Runs of [now - grace, now + preSchedule): a stall shorter than grace loses none, and
+        what is older is found from the schedule's own cursor."""
+        state, index = self.state, self.state.index.current
+        start = math.ceil(state.now - state.settings.grace_s)
+        end = math.floor(state.now + state.settings.pre_schedule_s) + 1
+        stalled = state.looked_generation >= 0 and start > state.looked_until
+        if stalled:
+            for entry in state.entries.values():
+                if not entry.idle:
+                    take.catch_up(state, entry)
+        if index.generation == state.looked_generation and state.looked_until <= end:
+            start = max(start, state.looked_until)
+        for due, ordinal in index.query(start, end):
+            known = state.entries.get(index.uids[ordinal])
+            if known is not None:
+                take.offer(state, known, due)
+        state.looked_until = end
+        state.looked_generation = index.generation
+
+    def _work_off_agenda(self) -> bool:
+        state = self.state
+        for _ in range(STARTS_PER_STEP):
+            if not state.agenda or state.agenda[0][0] > state.now:
+                return False
+            task = heapq.heappop(state.agenda)[-1]
+            match task:
+                case Start():
+                    take.start(state, task)
+                case PendingDeadline():
+                    follow.pending_deadline(state, task)
+        return bool(state.agenda) and state.agenda[0][0] <= state.now
+
+    # --- 3 --------------------------------------------------------------------------------------
+
+    def _drain_inbox(self) -> None:
+        state = self.state
+        for message in self.inbox.drain(MESSAGES_PER_STEP):
+            _HANDLERS[type(message)](self, message)
+        if state.jobs_listed and state.early:
+            for uid in list(state.early)[:MESSAGES_PER_STEP]:
+                admit.schedule_seen(state, state.early.pop(uid))
+
+    def _shutdown(self) -> None:
+        state = self.state
+        state.stopping = True
+        for entry in state.entries.values():
+            for run in entry.runs.values():
+                if run.prepared and not run.creating:
+                    state.emit(LetGo(run.id, run.attempt))
+        state.emit(Stopped())
+
+    def _status_written(self, message: messages.StatusWritten) -> None:
+        entry = self.state.entries.get(message.uid)
+        if entry is not None:
+            entry.written = max(entry.written, message.revision)
+            if entry.revision > entry.written:
+                self.state.emit(WriteStatus(entry.uid))
+            self.state.clean_history(entry)
+
+    def _template_checked(self, message: messages.TemplateChecked) -> None:
+        entry = self.state.entries.get(message.uid)
+        if entry is None or entry.template_hash != message.template_hash:
+            return
+        status = {True: "True", False: "False", None: "Unknown"}[message.accepted]
+        self.state.condition(entry, "TemplateAccepted", status, message.reason, message.message)
+        if message.accepted is False:
+            self.state.tell(entry, "TemplateRefused", message.message, warning=True)
+
+    # --- 4, 5 -----------------------------------------------------------------------------------
+
+    def _forget_ended(self) -> None:
+        state = self.state
+        while state.ended and state.ended[0][0] <= state.now - state.settings.grace_s:
+            _, run, _ = state.ended.popleft()
+            state.ended_states.pop(run, None)
+
+    def _update_statistics(self) -> None:
+        state, numbers = self.state, self.state.statistics
+        if state.now - numbers.counted_at >= state.settings.loop_interval_s:
+            numbers.counted_at = state.now
+            runs = [run for entry in state.entries.values() for run in entry.runs.values()]
+            numbers.running = sum(run.state is RunState.RUNNING for run in runs)
+            numbers.waiting = sum(run.waits for run in runs)
+        numbers.schedules = len(state.entries)
+        numbers.index_runs = len(state.index.current)
+        numbers.inbox = len(self.inbox)
+
+    def _wake_at(self, more_runs: bool) -> float:
+        state = self.state
+        if more_runs or len(self.inbox) or (state.jobs_listed and state.early):
+            return state.now
+        latest = state.now + state.settings.loop_interval_s
+        if state.stopping or state.holding_clock or not state.jobs_listed or not state.agenda:
+            return latest
+        return min(latest, state.agenda[0][0])
+
+    @property
+    def ready(self) -> bool:
+        """All schedules that were listed are known, their past is settled, an index stands."""
+        state = self.state
+        if not state.jobs_listed or state.listed_uids is None or state.early:
+            return False
+        return state.index.current.generation > 0 and state.listed_uids <= state.known_uids
+
+
+def build_index(build: BuildIndex) -> RunIndex:
+    """Expand and sort. Pure, and safe on another thread: it reads only what the effect carries."""
+    expansion = expand(columns(build.dues), build.origin, build.end)
+    return RunIndex(
+        generation=build.generation,
+        origin=build.origin,
+        end=build.end,
+        uids=build.uids,
+        second=expansion.second,
+        ordinal=expansion.ordinal,
+    )
+
+
+_HANDLERS: dict[type[Message], Callable[[Scheduler, Any], None]] = {
+    messages.ScheduleSeen: lambda self, message: admit.schedule_seen(self.state, message),
+    messages.ScheduleGone: lambda self, message: admit.schedule_gone(self.state, message),
+    messages.SchedulesListed: lambda self, message: admit.schedules_listed(self.state, message),
+    messages.SchedulesChanged: lambda self, _: setattr(self.state, "index_dirty", True),
+    messages.IndexBuilt: Scheduler._index_built,
+    messages.JobSeen: lambda self, message: follow.job_seen(self.state, message),
+    messages.JobGone: lambda self, message: follow.job_gone(self.state, message),
+    messages.JobsListed: lambda self, message: follow.jobs_listed(self.state, message),
+    messages.Launched: lambda self, message: follow.launched(self.state, message),
+    messages.PutBack: lambda self, message: follow.put_back(self.state, message),
+    messages.PodsLookedAt: lambda self, message: follow.pods_looked_at(self.state, message),
+    messages.TemplateChecked: Scheduler._template_checked,
+    messages.StatusWritten: Scheduler._status_written,
+    messages.TimeConfirmed: Scheduler._time_confirmed,
+    messages.CancelRun: lambda self, message: answer.cancel_run(self.state, message),
+    messages.GetRun: lambda self, message: answer.get_run(self.state, message),
+    messages.GetActiveRuns: lambda self, message: answer.get_active_runs(self.state, message),
+    messages.GetSchedule: lambda self, message: answer.get_schedule(self.state, message),
+    messages.Shutdown: lambda self, _: self._shutdown(),
+}

@@ -1,0 +1,366 @@
+"""All that the scheduler knows, and the verbs that end, launch and write.
+
+`scheduler.py` steps through it; `admit`, `take`, `follow` and `answer` are its chapters. Nobody
+else holds a reference. The agenda is a heap of (instant, what); what is no longer true when its
+instant comes is dropped then, so nothing is ever searched for in it.
+"""
+
+import heapq
+from collections import deque
+from dataclasses import dataclass, field
+from typing import Any
+
+from evenkeel.core.effects import (
+    DeleteJob,
+    Effect,
+    Launch,
+    LetGo,
+    Log,
+    Prepare,
+    Recorded,
+    Told,
+    WriteStatus,
+)
+from evenkeel.core.entry import Entry, FinishedJob, Run
+from evenkeel.core.inbox import Inbox
+from evenkeel.core.index import IndexCell, nothing_yet
+from evenkeel.core.messages import ScheduleSeen
+from evenkeel.model import (
+    Concurrency,
+    Instant,
+    JobFact,
+    JobRef,
+    RunId,
+    RunState,
+)
+from evenkeel.resource import rfc3339
+from evenkeel.resource.status import RECENT_COUNT, Condition, Pause, RecentRun
+from evenkeel.settings import Settings
+
+SHORT_TTL_S = 300
+"""A Job with a shorter ttlSecondsAfterFinished may be gone before the mark is written."""
+
+CATCH_UP_NAMES_LIMIT = 10_000
+"""No list of due times in the core is longer, whatever a spec asks for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """On the agenda: a run's instant, or its next try."""
+
+    uid: str
+    run: RunId
+    attempt: int
+
+
+@dataclass(frozen=True, slots=True)
+class PendingDeadline:
+    """On the agenda: by now a Pod of this attempt must have started."""
+
+    uid: str
+    run: RunId
+    attempt: int
+
+
+Task = Start | PendingDeadline
+
+
+@dataclass(slots=True)
+class Statistics:
+    """Numbers that `/metrics` reads; step 5 writes them."""
+
+    schedules: int = 0
+    index_runs: int = 0
+    running: int = 0
+    waiting: int = 0
+    inbox: int = 0
+    counted_at: float = 0.0
+
+
+@dataclass(slots=True)
+class State:
+    """The world as the scheduler has it."""
+
+    settings: Settings
+    inbox: Inbox
+    now: float = 0.0
+    entries: dict[str, Entry] = field(default_factory=dict)
+    uid_by_key: dict[str, str] = field(default_factory=dict)
+    index: IndexCell = field(default_factory=lambda: IndexCell(nothing_yet(0)))
+    index_dirty: bool = True
+    index_built_at: float = float("-inf")
+    index_building: int = 0
+    looked_until: Instant = 0
+    looked_generation: int = -1
+    listed_uids: frozenset[str] | None = None
+    job_facts: dict[str, dict[str, JobFact]] = field(default_factory=dict)
+    """Facts of schedules that are not settled yet, by owner uid and Job uid."""
+    listed_namespaces: set[str] = field(default_factory=set)
+    early: dict[str, ScheduleSeen] = field(default_factory=dict)
+    """Schedules seen before the Jobs were listed: what is due cannot be told without them."""
+    agenda: list[tuple[float, int, Task]] = field(default_factory=list)
+    agenda_count: int = 0
+    ended: deque[tuple[float, RunId, RunState]] = field(default_factory=deque)
+    ended_states: dict[RunId, RunState] = field(default_factory=dict)
+    stopping: bool = False
+    holding_clock: bool = False
+    clock_asked_at: float = 0.0
+    wall_minus_monotonic: float | None = None
+    statistics: Statistics = field(default_factory=Statistics)
+    effects: list[Effect] = field(default_factory=list)
+
+    @property
+    def jobs_listed(self) -> bool:
+        """All Jobs there were are known: only now can it be told what nobody launched."""
+        return self.listed_namespaces >= set(self.settings.namespaces or ("",))
+
+    @property
+    def known_uids(self) -> set[str]:
+        """Every schedule there is an opinion on."""
+        return set(self.entries) | set(self.early)
+
+    # --- saying ---------------------------------------------------------------------------------
+
+    def emit(self, effect: Effect) -> None:
+        """Have something done after this step."""
+        self.effects.append(effect)
+
+    def log(self, event: str, *, level: str = "info", **fields: Any) -> None:
+        """One line, an event and its fields."""
+        self.emit(Log(level, event, fields))
+
+    def tell(self, entry: Entry, reason: str, message: str, *, warning: bool = False) -> None:
+        """A Kubernetes Event for the schedule's owner."""
+        self.emit(Told(entry.uid, entry.ns, entry.name, warning, reason, message[:1024]))
+
+    def at(self, when: float, task: Task) -> None:
+        """Put a task on the agenda."""
+        self.agenda_count += 1
+        heapq.heappush(self.agenda, (when, self.agenda_count, task))
+
+    def dirty(self, entry: Entry) -> None:
+        """The status is to be written: at most one patch per schedule and second."""
+        known = entry.revision > entry.written
+        entry.changed()
+        if not known:
+            self.emit(WriteStatus(entry.uid))
+
+    def condition(
+        self, entry: Entry, kind: str, status: str, reason: str, message: str = ""
+    ) -> None:
+        """Set a condition; its transition time moves only when its status does."""
+        old = entry.conditions.get(kind)
+        since = old.since if old and old.status == status else int(self.now)
+        new = Condition(status, reason, message[:1024], since, entry.generation)
+        if new != old:
+            entry.conditions[kind] = new
+            self.dirty(entry)
+
+    # --- runs -----------------------------------------------------------------------------------
+
+    def open_run(self, entry: Entry, due: Instant, *, late: bool = False) -> Run:
+        """Take a due time up: from here on it is a run that awaits a verdict."""
+        run = Run(RunId(entry.uid, due), taken_at=max(self.now, due), late=late)
+        entry.runs[run.id] = run
+        entry.open[due] = None
+        entry.advance(due)
+        if due > self.now:
+            self.prepare(entry, run)
+        self.at(max(due, 0), Start(entry.uid, run.id, run.attempt))
+        return run
+
+    def prepare(self, entry: Entry, run: Run) -> None:
+        """Have the orchestrator of a run begin."""
+        assert entry.schedule is not None
+        run.prepared = True
+        self.emit(Prepare(run.id, run.attempt, entry.schedule))
+
+    def launch(self, entry: Entry, run: Run) -> None:
+        """Nothing forbids it: create the Job of the run's present attempt."""
+        schedule = entry.schedule
+        assert schedule is not None
+        if run.state is RunState.RETRYING:
+            run.move(RunState.PENDING)
+        run.creating = True
+        run.reason = ""
+        mark_first = schedule.ttl_s is not None and schedule.ttl_s < SHORT_TTL_S
+        run.marked_first = mark_first
+        if mark_first:
+            entry.open.pop(run.id.due, None)
+            self.dirty(entry)
+        self.emit(Launch(run.id, run.attempt, schedule, mark_first))
+
+    def wait(self, entry: Entry, run: Run, reason: str) -> None:
+        """The run stands in `waiting`: the mark may pass it."""
+        run.reason = reason
+        entry.open.pop(run.id.due, None)
+        self._remember(entry, run, run.state)
+        self.dirty(entry)
+
+    def running(self, entry: Entry, run: Run) -> None:
+        """The Job exists."""
+        run.creating = False
+        run.prepared = False
+        run.reason = ""
+        run.move(RunState.RUNNING)
+        entry.open.pop(run.id.due, None)
+        entry.last_schedule = max(entry.last_schedule or 0, run.id.due)
+        self._remember(entry, run, RunState.RUNNING)
+        self.dirty(entry)
+
+    def end(
+        self,
+        entry: Entry,
+        run: Run,
+        state: RunState,
+        reason: str = "",
+        *,
+        message: str = "",
+        finished: Instant | None = None,
+    ) -> None:
+        """The run's last step: counted, remembered, its place given to whoever waits."""
+        if run.creating:
+            entry.doomed[run.id, run.attempt] = reason
+        elif run.prepared:
+            self.emit(LetGo(run.id, run.attempt))
+        run.move(state)
+        run.reason, run.message = reason, message
+        entry.runs.pop(run.id, None)
+        entry.open.pop(run.id.due, None)
+        if run.id.due > entry.cursor:
+            entry.decided.add(run.id.due)
+        finished = int(self.now) if finished is None else finished
+        self._remember(entry, run, state, finished=finished)
+        self._count(entry, state, run.id.due, finished)
+        self._keep_jobs(entry, run, state, finished)
+        self.emit(
+            Recorded(
+                uid=entry.uid,
+                key=entry.key,
+                first=run.id.due,
+                last=run.id.due,
+                count=1,
+                state=state,
+                reason=reason,
+                attempt=run.attempt,
+                job=run.ref.name if run.ref else "",
+                started=run.started,
+                finished=finished,
+            )
+        )
+        self.ended.append((self.now, run.id, state))
+        self.ended_states[run.id] = state
+        self.dirty(entry)
+
+    def end_span(
+        self,
+        entry: Entry,
+        *,
+        first: Instant,
+        last: Instant,
+        count: int,
+        state: RunState,
+        reason: str,
+    ) -> None:
+        """`count` due times that were never runs of their own get one verdict as a whole."""
+        entry.count(state, count)
+        entry.last_result = state.value
+        entry.remember(RecentRun(last, state, reason=reason), limit=RECENT_COUNT)
+        self.emit(
+            Recorded(
+                uid=entry.uid,
+                key=entry.key,
+                first=first,
+                last=last,
+                count=count,
+                state=state,
+                reason=reason,
+            )
+        )
+        self.dirty(entry)
+
+    def _count(self, entry: Entry, state: RunState, due: Instant, finished: Instant) -> None:
+        entry.count(state)
+        entry.last_result = state.value
+        if state is RunState.SUCCEEDED:
+            entry.consecutive_failures = 0
+            entry.last_success = max(entry.last_success or 0, finished)
+        elif state in (RunState.FAILED, RunState.LOST):
+            entry.consecutive_failures += 1
+            entry.last_failure = max(entry.last_failure or 0, finished)
+            self._pause_if_it_fails_too_often(entry, due)
+
+    def _pause_if_it_fails_too_often(self, entry: Entry, due: Instant) -> None:
+        limit = entry.schedule.pause_after_failures if entry.schedule else None
+        if limit is None or entry.consecutive_failures < limit or entry.pause is not None:
+            return
+        reason = (
+            f"{entry.consecutive_failures} runs in a row failed, the last due {rfc3339.show(due)}"
+        )
+        entry.pause = Pause(int(self.now), "evenkeel", reason)
+        self.index_dirty = True
+        self.tell(
+            entry, "Paused", f"{reason}; edit the timing or the template to go on", warning=True
+        )
+        self.log("schedule paused", level="warning", schedule=entry.key, reason=reason)
+
+    def _remember(
+        self, entry: Entry, run: Run, state: RunState, *, finished: Instant | None = None
+    ) -> None:
+        entry.remember(
+            RecentRun(
+                run.id.due,
+                state,
+                started=run.started,
+                finished=finished,
+                reason=run.reason,
+                attempt=run.attempt,
+                job=run.ref.name if run.ref else "",
+            ),
+            limit=RECENT_COUNT,
+        )
+
+    def _keep_jobs(self, entry: Entry, run: Run, state: RunState, finished: Instant) -> None:
+        """From now on only history keeps the run's Jobs, and only once this end is stored."""
+        if state not in (RunState.SUCCEEDED, RunState.FAILED):
+            return
+        failed = list(run.failed_jobs)
+        if run.ref and run.ref not in failed and state is RunState.FAILED and run.ref.uid:
+            failed.append(run.ref)
+        jobs = [(ref, False) for ref in failed]
+        if run.ref and state is RunState.SUCCEEDED:
+            jobs.append((run.ref, True))
+        revision = entry.revision + 1
+        entry.finished_jobs += [
+            FinishedJob(finished, run.id.due, ref, ok, revision) for ref, ok in jobs
+        ]
+
+    def clean_history(self, entry: Entry) -> None:
+        """Delete what the limits do not keep, of the Jobs whose end is stored."""
+        schedule = entry.schedule
+        if schedule is None or not entry.finished_jobs:
+            return
+        for succeeded, keep in ((True, schedule.keep_succeeded), (False, schedule.keep_failed)):
+            jobs = sorted(
+                (job for job in entry.finished_jobs if job.succeeded is succeeded),
+                key=lambda job: (job.finished, job.due),
+            )
+            for job in jobs[: max(0, len(jobs) - keep)]:
+                if job.revision <= entry.written:
+                    entry.finished_jobs.remove(job)
+                    self.emit(DeleteJob(job.ref, "history"))
+
+    def forget_job(self, entry: Entry, ref: JobRef) -> None:
+        """A Job of the history is gone, by whoever's hand."""
+        entry.finished_jobs = [job for job in entry.finished_jobs if job.ref.uid != ref.uid]
+
+    def cancel(self, entry: Entry, run: Run, reason: str) -> None:
+        """End a run whatever it is doing; its Job goes, its record stays."""
+        ref = run.ref if run.state is RunState.RUNNING else None
+        self.end(entry, run, RunState.CANCELLED, reason)
+        if ref is not None:
+            self.emit(DeleteJob(ref, reason))
+
+    def needs_places(self, entry: Entry) -> bool:
+        """Whether runs of this schedule wait for one another."""
+        return entry.schedule is not None and entry.schedule.concurrency is not Concurrency.ALLOW

@@ -1,0 +1,36 @@
+"""Every error of the product, sorted by what it means for whoever meets it.
+
+    EvenkeelError
+      UserMistake            a person must change something; never tried again by itself
+        BadField             ... in a manifest: names the field and says what to write instead
+        BadSetting           ... in flags, environment or the settings file
+      CannotStart            the surroundings are not as needed: no API server, no CRD, no right
+
+What an API call proved is not an exception: see `model.Verdict`.
+"""
+
+
+class EvenkeelError(Exception):
+    """The root: its text is one sentence that can be shown to a person as it is."""
+
+
+class UserMistake(EvenkeelError):
+    """A person must change something; trying again by itself cannot help."""
+
+
+class BadField(UserMistake):
+    """A field of a manifest is wrong. `field` is its path below spec, `sentence` the remedy."""
+
+    def __init__(self, field: str, sentence: str, *, reason: str = "Invalid") -> None:
+        super().__init__(f"{field}: {sentence}")
+        self.field = field
+        self.sentence = sentence
+        self.reason = reason
+
+
+class BadSetting(UserMistake):
+    """A flag, a variable or the settings file is wrong."""
+
+
+class CannotStart(EvenkeelError):
+    """The surroundings are not as needed; another start may succeed."""

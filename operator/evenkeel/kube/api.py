@@ -1,0 +1,100 @@
+"""The port to the API server: two verbs, and what their answers mean. No client, no I/O."""
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import orjson
+
+JSON = "application/json"
+MERGE_PATCH = "application/merge-patch+json"
+
+SCHEDULES = "/apis/evenkeel.dev/v1alpha1"
+JOBS = "/apis/batch/v1"
+
+
+class NotSent(Exception):
+    """Nobody took the request: nothing was done."""
+
+
+class NoAnswer(Exception):
+    """The request went out and no answer came: it may have been done."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What the API server said."""
+
+    status: int
+    body: bytes = b""
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def ok(self) -> bool:
+        return self.status < 300
+
+    def json(self) -> dict[str, Any]:
+        """The body; what is no JSON object is an empty one: a proxy may answer HTML."""
+        try:
+            content = orjson.loads(self.body)
+        except orjson.JSONDecodeError:
+            return {}
+        return content if isinstance(content, dict) else {}
+
+    @property
+    def reason(self) -> str:
+        """`reason` of a Status."""
+        return str(self.json().get("reason", ""))
+
+    @property
+    def message(self) -> str:
+        """`message` of a Status, short enough for a condition."""
+        return str(self.json().get("message", "") or f"HTTP {self.status}")[:1024]
+
+    @property
+    def retry_after_s(self) -> float | None:
+        """Retry-After in seconds, bounded: a server must not put us to sleep for a day."""
+        text = self.headers.get("Retry-After", "")
+        return min(float(text), 60.0) if text.isdecimal() else None
+
+
+class Api(Protocol):
+    """An API server."""
+
+    async def call(
+        self,
+        verb: str,
+        path: str,
+        *,
+        body: bytes | None = None,
+        content_type: str = JSON,
+        params: Mapping[str, str] | None = None,
+        accept: str = JSON,
+    ) -> Reply:
+        """One request within the time-out. Raises NotSent or NoAnswer, nothing else."""
+
+    def watch(self, path: str, params: Mapping[str, str]) -> AbstractAsyncContextManager["Stream"]:
+        """Open a watch; lines come until it ends. Raises as `call` does."""
+
+
+class Stream(Protocol):
+    """An open watch."""
+
+    status: int
+
+    def lines(self) -> AsyncIterator[bytes]:
+        """One JSON document a line. Raises NoAnswer when the connection breaks or falls silent."""
+
+    async def reply(self) -> Reply:
+        """The whole answer, when the status is not 200."""
+
+
+def jobs_path(ns: str, name: str = "") -> str:
+    """The Jobs of a namespace, or one of them."""
+    return f"{JOBS}/namespaces/{ns}/jobs" + (f"/{name}" if name else "")
+
+
+def schedule_path(ns: str, name: str) -> str:
+    """One ScheduledJob."""
+    return f"{SCHEDULES}/namespaces/{ns}/scheduledjobs/{name}"

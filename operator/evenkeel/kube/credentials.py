@@ -1,0 +1,69 @@
+"""Who we are to the API server, as the `kubernetes` package finds it: kubeconfig or in-cluster.
+
+Read again when the server says 401, so rotated tokens and certificates are taken up.
+"""
+
+import ssl
+from dataclasses import dataclass
+from pathlib import Path
+
+import yaml
+from kubernetes import client, config
+
+from evenkeel.errors import CannotStart
+
+
+@dataclass(frozen=True, slots=True)
+class Credentials:
+    """A server and how to speak to it."""
+
+    server: str
+    context: ssl.SSLContext | None
+    configuration: client.Configuration
+
+    def headers(self) -> dict[str, str]:
+        """Authorization, if any. The package's hook reads a projected token again each minute."""
+        token = self.configuration.get_api_key_with_prefix("authorization") or (
+            self.configuration.get_api_key_with_prefix("BearerToken")
+        )
+        return {"Authorization": token} if token else {}
+
+
+def load(kubeconfig: Path | None) -> Credentials:
+    """From that kubeconfig, or from the Pod's service account. CannotStart says what is wrong."""
+    configuration = client.Configuration()
+    try:
+        if kubeconfig is not None:
+            config.load_kube_config(  # type: ignore[no-untyped-call]
+                config_file=str(kubeconfig), client_configuration=configuration
+            )
+        else:
+            config.load_incluster_config(  # type: ignore[no-untyped-call]
+                client_configuration=configuration
+            )
+    except (config.ConfigException, OSError, yaml.YAMLError, ValueError, TypeError) as error:
+        where = f"kubeconfig {kubeconfig}" if kubeconfig else "in-cluster credentials"
+        remedy = "" if kubeconfig else " (outside a cluster, name a file: --kubeconfig)"
+        raise CannotStart(f"cannot use {where}: {_first_line(error)}{remedy}") from error
+    try:
+        context = _context(configuration) if configuration.host.startswith("https") else None
+    except (ssl.SSLError, OSError) as error:
+        raise CannotStart(f"cannot use the certificates of {kubeconfig}: {error}") from error
+    return Credentials(configuration.host.rstrip("/"), context, configuration)
+
+
+def _context(configuration: client.Configuration) -> ssl.SSLContext:
+    context = ssl.create_default_context(cafile=configuration.ssl_ca_cert)
+    # Python 3.13 refuses CAs without a key-usage extension; many clusters have such, and kubectl
+    # takes them.
+    context.verify_flags &= ~ssl.VERIFY_X509_STRICT
+    if configuration.cert_file:
+        context.load_cert_chain(configuration.cert_file, configuration.key_file)
+    if not configuration.verify_ssl:
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+    return context
+
+
+def _first_line(error: BaseException) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0]

@@ -1,0 +1,63 @@
+"""Our Jobs, followed by one list-and-watch of our own: through kopf it would cost a core."""
+
+from collections.abc import Callable
+from typing import Any
+
+from evenkeel.core.inbox import Inbox
+from evenkeel.core.messages import JobGone, JobSeen, JobsListed
+from evenkeel.kube.api import JOBS, Api, jobs_path
+from evenkeel.kube.reflector import Reflector
+from evenkeel.model import JobFact
+from evenkeel.resource.job import LABEL_UID, read_job
+
+
+class JobsListener:
+    """Turns Jobs into facts. A Job that is not ours, or that says nothing new, is not passed on."""
+
+    def __init__(self, inbox: Inbox, ns: str) -> None:
+        """`ns` is the namespace that is followed; empty: all."""
+        self._inbox = inbox
+        self._ns = ns
+        self._known: dict[str, JobFact] = {}
+
+    def listed(self, items: list[dict[str, Any]], listed_at: float) -> None:
+        """All of them: the scheduler compares."""
+        facts = [fact for item in items if (fact := read_job(item))]
+        self._known = {fact.ref.uid: fact for fact in facts}
+        self._inbox.hint(("jobs", self._ns), JobsListed(tuple(facts), int(listed_at), self._ns))
+
+    def changed(self, kind: str, item: dict[str, Any]) -> None:
+        """One of them."""
+        fact = read_job(item)
+        if fact is None:
+            return
+        if kind == "DELETED":
+            known = self._known.pop(fact.ref.uid, fact)
+            # A Job deleted while it still ran carries its last state, which may be its end.
+            self._inbox.hint(fact.ref.uid, JobGone(fact if fact.finished else known))
+        elif self._known.get(fact.ref.uid) != fact:
+            self._known[fact.ref.uid] = fact
+            self._inbox.hint(fact.ref.uid, JobSeen(fact))
+
+
+def jobs_reflectors(
+    api: Api,
+    inbox: Inbox,
+    *,
+    now: Callable[[], float],
+    namespaces: tuple[str, ...],
+    on_restart: Callable[[str], None] = lambda why: None,
+) -> list[Reflector]:
+    """Follow the Jobs of ScheduledJobs: in the whole cluster, or in each namespace by itself,
+    where a Role is all that we have."""
+    return [
+        Reflector(
+            api,
+            jobs_path(ns) if ns else f"{JOBS}/jobs",
+            JobsListener(inbox, ns),
+            now=now,
+            params={"labelSelector": LABEL_UID},
+            on_restart=on_restart,
+        )
+        for ns in namespaces or ("",)
+    ]

@@ -1,0 +1,270 @@
+"""Orchestrators: one per run. Each renders its Job before the due second, creates it when the
+scheduler says so, and reports what the create proved.
+
+The scheduler decides; this only does. Creates in flight are bounded and take turns by lane; a 429
+holds all of them back, because it speaks for the whole server. The Job's name is the lock: a
+create that got no answer is read by name before anything else.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any
+
+from evenkeel import clock
+from evenkeel.clock import Clock
+from evenkeel.core.effects import Launch, LetGo, Prepare
+from evenkeel.core.inbox import Inbox
+from evenkeel.core.lanes import Lanes
+from evenkeel.core.messages import Launched, PutBack
+from evenkeel.kube.api import Api, NoAnswer, NotSent, Reply, jobs_path
+from evenkeel.model import JobFact, JobPhase, JobRef, RunId, Verdict
+from evenkeel.resource.job import job_name, read_job, render
+
+RETRY_AFTER_S = 1.0
+"""After a 429 that does not say how long."""
+
+READ_AGAIN_S = (0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
+"""Pauses between readings by name; the last one repeats: there is no other way to know."""
+
+KEEP_WARM_S = 30.0
+"""Connections used this long ago are still open; see client.KEEP_ALIVE_S."""
+
+WARM_PATH = "/version"
+"""Every authenticated caller may read it."""
+
+
+class Launcher:
+    """Runs on the scheduler's loop. `count` is told each verdict with its duration."""
+
+    def __init__(
+        self,
+        api: Api,
+        inbox: Inbox,
+        clock: Clock,
+        *,
+        in_flight: int,
+        write_mark: Callable[[str], Awaitable[bool]],
+        count: Callable[[Verdict, float], None] = lambda verdict, took_s: None,
+    ) -> None:
+        self._api = api
+        self._inbox = inbox
+        self._clock = clock
+        self._in_flight = in_flight
+        self._write_mark = write_mark
+        self._count = count
+        self._bodies: dict[tuple[RunId, int], bytes] = {}
+        self._lanes: Lanes[Launch] = Lanes()
+        self._unwanted: set[tuple[RunId, int]] = set()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._closed_until = 0.0
+        self._reopening = False
+        self._warmed_at = float("-inf")
+        self._stopping = False
+
+    @property
+    def busy(self) -> bool:
+        """Creates are waiting: whoever could wait should."""
+        return bool(self._lanes)
+
+    @property
+    def creating(self) -> int:
+        """Creates in flight."""
+        return len(self._tasks)
+
+    # --- what the scheduler says ------------------------------------------------------------------
+
+    def prepare(self, effect: Prepare) -> None:
+        """The run is due in a few seconds."""
+        self._bodies[effect.run, effect.attempt] = render(
+            effect.schedule, effect.run, effect.attempt
+        )
+        if self._clock.monotonic() - self._warmed_at > KEEP_WARM_S:
+            self._warmed_at = self._clock.monotonic()
+            self._spawn(self._warm(min(self._in_flight, 8)))
+        elif len(self._bodies) in (16, 64):  # it is going to be a herd: warm what it will need
+            self._spawn(self._warm(min(self._in_flight, len(self._bodies))))
+
+    def launch(self, effect: Launch) -> None:
+        """The instant has come."""
+        schedule = effect.schedule
+        self._lanes.push(
+            effect,
+            ns=schedule.ns,
+            priority=schedule.priority,
+            due=effect.run.due,
+            name=schedule.name,
+        )
+        self._pump()
+
+    def let_go(self, effect: LetGo) -> None:
+        """Not wanted any more. A create under way is not called back: its Job is deleted after."""
+        self._bodies.pop((effect.run, effect.attempt), None)
+        if self._lanes:
+            self._unwanted.add((effect.run, effect.attempt))
+
+    async def stop(self, *, within_s: float) -> None:
+        """Put back what has not begun, let creates in flight finish."""
+        self._stopping = True
+        while self._lanes:
+            effect = self._lanes.pop()
+            await self._report(PutBack(effect.run, effect.attempt))
+        if self._tasks:
+            await asyncio.wait(set(self._tasks), timeout=within_s)
+        for task in self._tasks:
+            task.cancel()
+
+    # --- creating ---------------------------------------------------------------------------------
+
+    def _pump(self) -> None:
+        """Start as many as may be in flight."""
+        if self._clock.monotonic() < self._closed_until:
+            self._reopen()
+            return
+        while self._lanes and len(self._tasks) < self._in_flight and not self._stopping:
+            effect = self._lanes.pop()
+            key = (effect.run, effect.attempt)
+            if key in self._unwanted:
+                self._unwanted.discard(key)
+                self._bodies.pop(key, None)
+                continue
+            self._spawn(self._orchestrate(effect))
+        if not self._lanes:
+            self._unwanted.clear()
+
+    def _reopen(self) -> None:
+        if not self._reopening and self._lanes:
+            self._reopening = True
+            self._spawn(self._open_again())
+
+    async def _open_again(self) -> None:
+        await clock.sleep(self._closed_until - self._clock.monotonic())
+        self._reopening = False
+
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._done)
+
+    def _done(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled():
+            task.result()  # a defect must not vanish with its task
+        self._pump()
+
+    async def _orchestrate(self, effect: Launch) -> None:
+        schedule, run, attempt = effect.schedule, effect.run, effect.attempt
+        body = self._bodies.pop((run, attempt), None) or render(schedule, run, attempt)
+        ref = JobRef(schedule.ns, job_name(schedule.name, run, attempt))
+        if effect.mark_first and not await self._write_mark(schedule.uid):
+            message = "the status could not be written, and this Job may vanish soon"
+            await self._tell(effect, ref, Verdict.HELD, reason="StatusNotWritten", message=message)
+            return
+        sent_at, began = self._clock.now(), self._clock.monotonic()
+        try:
+            reply = await self._api.call("POST", jobs_path(ref.ns), body=body)
+        except NotSent as error:
+            await self._tell(
+                effect, ref, Verdict.HELD, sent_at, "Unreachable", f"API server: {error}"
+            )
+            return
+        except NoAnswer:
+            self._count(Verdict.UNKNOWN, self._clock.monotonic() - began)
+            await self._read_by_name(effect, ref, sent_at, seen=False)
+            return
+        verdict, reason = classify(reply)
+        self._count(verdict, self._clock.monotonic() - began)
+        if reply.status == 429:
+            pause_s = reply.retry_after_s or RETRY_AFTER_S
+            self._closed_until = max(self._closed_until, self._clock.monotonic() + pause_s)
+        if verdict in (Verdict.UNKNOWN, Verdict.ADOPTED):
+            await self._read_by_name(effect, ref, sent_at, seen=verdict is Verdict.ADOPTED)
+            return
+        await self._tell(effect, ref, verdict, sent_at, reason, reply.message)
+
+    async def _read_by_name(
+        self, effect: Launch, ref: JobRef, sent_at: float, *, seen: bool
+    ) -> None:
+        """Find out whether the Job exists, however long the server takes to say. `seen`: a moment
+        ago it did."""
+        tries = 0
+        while True:
+            try:
+                reply = await self._api.call("GET", jobs_path(ref.ns, ref.name))
+            except (NotSent, NoAnswer):
+                reply = Reply(0)
+            if reply.ok:
+                fact = read_job(reply.json())
+                if fact is None or fact.run != effect.run or fact.attempt != effect.attempt:
+                    message = f"a Job named {ref.name} exists and is not this schedule's"
+                    await self._tell(effect, ref, Verdict.TAKEN, sent_at, "NameTaken", message)
+                else:
+                    await self._tell(effect, fact.ref, Verdict.ADOPTED, sent_at, found=fact)
+                return
+            if reply.status == 404 and seen:
+                message = "the Job existed and vanished before it could be read"
+                await self._tell(effect, ref, Verdict.UNKNOWN, sent_at, "Vanished", message)
+                return
+            if reply.status == 404:
+                message = "the create got no answer, and the Job does not exist"
+                await self._tell(effect, ref, Verdict.HELD, sent_at, "NotCreated", message)
+                return
+            await clock.sleep(clock.jitter(READ_AGAIN_S[min(tries, len(READ_AGAIN_S) - 1)]))
+            tries += 1
+
+    async def _tell(
+        self,
+        effect: Launch,
+        ref: JobRef,
+        verdict: Verdict,
+        sent_at: float = 0.0,
+        reason: str = "",
+        message: str = "",
+        found: JobFact | None = None,
+    ) -> None:
+        ended = found if found and found.phase in (JobPhase.SUCCEEDED, JobPhase.FAILED) else None
+        if verdict is Verdict.ADOPTED:
+            self._count(verdict, 0.0)
+        await self._report(
+            Launched(effect.run, effect.attempt, verdict, ref, sent_at, message, reason, ended)
+        )
+
+    async def _report(self, message: Launched | PutBack) -> None:
+        """Wait while the inbox is full: no result is lost, and this is the back-pressure."""
+        while not self._inbox.offer(message):
+            await clock.sleep(0.01)
+
+    async def _warm(self, connections: int) -> None:
+        """TLS handshakes before the due second instead of in it."""
+
+        async def one() -> None:
+            try:
+                await self._api.call("GET", WARM_PATH)
+            except (NotSent, NoAnswer):
+                return  # the create will find out, and say so
+
+        await asyncio.gather(*(one() for _ in range(connections)))
+
+
+def classify(reply: Reply) -> tuple[Verdict, str]:
+    """What an answer to a create proves. ADOPTED here means: exists, to be read by name."""
+    if reply.ok:
+        return Verdict.CREATED, ""
+    if reply.status == 409 and reply.reason == "AlreadyExists":
+        return Verdict.ADOPTED, ""
+    message = reply.message
+    if reply.status in (400, 403, 422) and "denied" in message and "admission" in message.lower():
+        return Verdict.REFUSED, "DeniedByAdmission"
+    if reply.status in (400, 413, 415, 422):
+        return Verdict.REFUSED, "Invalid"
+    if reply.status == 403:
+        quota = "exceeded quota" in message or "failed quota" in message
+        return Verdict.HELD, "QuotaExceeded" if quota else "Forbidden"
+    if reply.status in (401, 404, 409, 429):
+        reasons = {
+            401: "Unauthorized",
+            404: "NamespaceGone",
+            409: "Conflict",
+            429: "TooManyRequests",
+        }
+        return Verdict.HELD, reasons[reply.status]
+    return Verdict.UNKNOWN, "ServerError"

@@ -1,0 +1,137 @@
+"""List and watch one kind of object, for ever. Used for Jobs; the simulator uses it for schedules.
+
+Guarantees: after any fault it lists again, so the listener converges; never more often than once a
+second on average. Does not guarantee that every change is seen: changes between a broken watch and
+the next list arrive as one. Deletions in that gap are told by the list alone.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol
+
+import orjson
+
+from evenkeel import clock
+from evenkeel.kube.api import Api, NoAnswer, NotSent, Reply
+
+PAGE = 500
+"""Objects a page: a 16 MB list in one piece stopped the loop for half a second."""
+
+PAUSE_S = 1.0
+"""Between two tries, jittered; doubled with each that fails."""
+
+LONGEST_PAUSE_S = 30.0
+
+WATCH_S = 300
+"""The server ends a watch after this; then it goes on from where it was."""
+
+
+class Listener(Protocol):
+    """Who is told."""
+
+    def listed(self, items: list[dict[str, Any]], listed_at: float) -> None:
+        """All objects, by a list that was asked for at `listed_at`."""
+
+    def changed(self, kind: str, item: dict[str, Any]) -> None:
+        """ADDED, MODIFIED or DELETED."""
+
+
+class Gone(Exception):
+    """410: the version is too old, a list is needed."""
+
+
+class Reflector:
+    """One kind of object, followed."""
+
+    def __init__(
+        self,
+        api: Api,
+        path: str,
+        listener: Listener,
+        *,
+        now: Callable[[], float],
+        params: Mapping[str, str] | None = None,
+        on_restart: Callable[[str], None] = lambda why: None,
+    ) -> None:
+        self._api = api
+        self._path = path
+        self._listener = listener
+        self._now = now
+        self._params = dict(params or {})
+        self._on_restart = on_restart
+        self._version = ""
+        self.heard_at = now()
+        """When the server was last heard, for the staleness metric."""
+
+    async def run(self) -> None:
+        """Follow until cancelled."""
+        pause_s = PAUSE_S
+        while True:
+            try:
+                if not self._version:
+                    await self._list()
+                await self._watch()
+                pause_s = PAUSE_S
+                # An empty answer at once, again and again, must not become a hot loop.
+                await clock.sleep(clock.jitter(PAUSE_S) / 5)
+            except Gone:
+                self._version = ""
+                self._on_restart("gone")
+                await clock.sleep(clock.jitter(PAUSE_S))
+            except (NotSent, NoAnswer) as error:
+                # The list again, not the watch: what was missed is not known to be replayed.
+                self._version = self._version if isinstance(error, NoAnswer) else ""
+                self._on_restart("broken")
+                await clock.sleep(clock.jitter(pause_s))
+                pause_s = min(LONGEST_PAUSE_S, pause_s * 2)
+
+    async def _list(self) -> None:
+        listed_at = self._now()
+        items: list[dict[str, Any]] = []
+        params = {**self._params, "limit": str(PAGE)}
+        while True:
+            page = _checked(await self._api.call("GET", self._path, params=params)).json()
+            items += page.get("items") or []
+            metadata = page.get("metadata") or {}
+            if not metadata.get("continue"):
+                break
+            params["continue"] = metadata["continue"]
+        self.heard_at = self._now()
+        self._listener.listed(items, listed_at)
+        self._version = metadata.get("resourceVersion", "")
+
+    async def _watch(self) -> None:
+        params = {
+            **self._params,
+            "resourceVersion": self._version,
+            "allowWatchBookmarks": "true",
+            "timeoutSeconds": str(WATCH_S),
+        }
+        async with self._api.watch(self._path, params) as stream:
+            if stream.status != 200:
+                _checked(await stream.reply())
+            async for line in stream.lines():
+                self.heard_at = self._now()
+                self._take(line)
+
+    def _take(self, line: bytes) -> None:
+        try:
+            event = orjson.loads(line)
+        except orjson.JSONDecodeError as error:
+            raise NoAnswer("half a line") from error
+        kind, item = event["type"], event["object"]
+        if kind == "ERROR":  # in the stream, with status 200: often a 410
+            if item.get("code") == 410:
+                raise Gone
+            self._version = ""
+            raise NoAnswer(str(item.get("message", "error in the watch")))
+        self._version = item["metadata"]["resourceVersion"]
+        if kind != "BOOKMARK":
+            self._listener.changed(kind, item)
+
+
+def _checked(reply: Reply) -> Reply:
+    if reply.status == 410:
+        raise Gone
+    if not reply.ok:
+        raise NotSent(f"{reply.status} {reply.message}")
+    return reply

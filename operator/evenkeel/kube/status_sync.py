@@ -1,0 +1,169 @@
+"""Write statuses behind: at most one merge patch per schedule and second, creates first.
+
+The document is taken when there is time to send it, so what waits is a set of uids and needs no
+bound of its own. One that cannot be written is tried again, later each time; launching never waits
+for it, except where the scheduler asked for the mark first.
+"""
+
+import asyncio
+from collections.abc import Callable
+
+import orjson
+
+from evenkeel import clock
+from evenkeel.clock import Clock
+from evenkeel.core.inbox import Inbox
+from evenkeel.core.messages import Document, ScheduleGone, StatusWritten
+from evenkeel.kube.api import MERGE_PATCH, Api, NoAnswer, NotSent, schedule_path
+
+EVERY_S = 1.0
+"""Between two patches of one schedule: each comes back through the watch and costs kopf 0.3 ms."""
+
+LAG_LIMIT_S = 20.0
+"""Creates go first, but not for ever: in a herd the mark may lag its create by at most 60 s."""
+
+LONGEST_PAUSE_S = 30.0
+
+Documents = Callable[[str], tuple[str, str, Document, int] | None]
+
+
+class StatusSync:
+    """Runs on the scheduler's loop with a few workers."""
+
+    def __init__(
+        self,
+        api: Api,
+        inbox: Inbox,
+        clock: Clock,
+        documents: Documents,
+        *,
+        in_flight: int,
+        busy: Callable[[], bool],
+        count: Callable[[str, float], None] = lambda outcome, took_s: None,
+    ) -> None:
+        self._api = api
+        self._inbox = inbox
+        self._clock = clock
+        self._documents = documents
+        self._in_flight = in_flight
+        self._busy = busy
+        self._count = count
+        self._waiting: dict[str, float] = {}
+        self._written_at: dict[str, float] = {}
+        self._failures: dict[str, int] = {}
+        self._arrived = asyncio.Event()
+        self._stopping = False
+
+    @property
+    def waiting(self) -> int:
+        """Schedules whose status is not yet written."""
+        return len(self._waiting)
+
+    @property
+    def failing(self) -> int:
+        """Schedules whose last write failed."""
+        return len(self._failures)
+
+    def dirty(self, uid: str) -> None:
+        """The status of this schedule has changed."""
+        if uid not in self._waiting:
+            self._waiting[uid] = self._clock.monotonic()
+            self._arrived.set()
+
+    async def write_now(self, uid: str) -> bool:
+        """Write before going on; False when it could not be done."""
+        self._waiting.pop(uid, None)
+        return await self._write(uid)
+
+    async def run(self) -> None:
+        """Write until cancelled."""
+        async with asyncio.TaskGroup() as workers:
+            for _ in range(self._in_flight):
+                workers.create_task(self._work())
+
+    async def flush(self, *, within_s: float) -> None:
+        """At shutdown: write what waits, without the pauses; give up after `within_s`."""
+        self._stopping = True
+        self._arrived.set()
+        until = self._clock.monotonic() + within_s
+        while self._waiting and self._clock.monotonic() < until:
+            await asyncio.gather(*(self._write_first() for _ in range(self._in_flight)))
+
+    async def _write_first(self) -> None:
+        if self._waiting:
+            uid = next(iter(self._waiting))
+            del self._waiting[uid]
+            await self._write(uid)
+
+    async def _work(self) -> None:
+        while True:
+            uid, pause_s = self._next()
+            if uid is None:
+                self._arrived.clear()
+                await self._rest(pause_s)
+                continue
+            del self._waiting[uid]
+            await self._write(uid)
+
+    def _next(self) -> tuple[str | None, float]:
+        """The one that has waited longest and may be written, or how long to rest."""
+        now = self._clock.monotonic()
+        pause_s = 3600.0
+        for uid, since in self._waiting.items():
+            if self._busy() and now - since < LAG_LIMIT_S:
+                return None, 0.05
+            may_at = self._written_at.get(uid, float("-inf")) + EVERY_S
+            if may_at <= now:
+                return uid, 0.0
+            pause_s = min(pause_s, may_at - now)
+        return None, pause_s
+
+    async def _rest(self, pause_s: float) -> None:
+        try:
+            async with asyncio.timeout(pause_s):
+                await self._arrived.wait()
+        except TimeoutError:
+            return
+
+    async def _write(self, uid: str) -> bool:
+        found = self._documents(uid)
+        if found is None:
+            self._forget(uid)
+            return False
+        ns, name, status, revision = found
+        # The uid is a precondition: a status must not land on a schedule created anew.
+        body = orjson.dumps({"metadata": {"uid": uid}, "status": status})
+        began = self._clock.monotonic()
+        self._written_at[uid] = began
+        try:
+            reply = await self._api.call(
+                "PATCH", f"{schedule_path(ns, name)}/status", body=body, content_type=MERGE_PATCH
+            )
+        except (NotSent, NoAnswer):
+            self._count("no_answer", self._clock.monotonic() - began)
+            self._later(uid)
+            return False
+        self._count("ok" if reply.ok else str(reply.status), self._clock.monotonic() - began)
+        if reply.ok:
+            self._failures.pop(uid, None)
+            self._inbox.hint(("written", uid), StatusWritten(uid, revision))
+            return True
+        if reply.status == 404 or (reply.status == 409 and "uid" in reply.message.lower()):
+            self._forget(uid)
+            self._inbox.hint(("gone", uid), ScheduleGone(uid))
+            return False
+        self._later(uid)
+        return False
+
+    def _later(self, uid: str) -> None:
+        """Try again, later each time; the pause is kept where the last write was."""
+        failures = self._failures[uid] = self._failures.get(uid, 0) + 1
+        pause_s = clock.jitter(min(LONGEST_PAUSE_S, 2.0 ** min(failures, 10) / 2))
+        self._written_at[uid] = self._clock.monotonic() + pause_s - EVERY_S
+        if not self._stopping:
+            self.dirty(uid)
+
+    def _forget(self, uid: str) -> None:
+        self._waiting.pop(uid, None)
+        self._written_at.pop(uid, None)
+        self._failures.pop(uid, None)

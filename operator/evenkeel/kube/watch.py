@@ -1,0 +1,219 @@
+"""The rim: kopf watches ScheduledJobs in a thread of its own and tells us what it sees.
+
+One handler, `on.event`, which writes nothing; any other kind of handler would write to every
+ScheduledJob. Kopf does not report deletions that happen while its watch is lost, nor the end of
+its list: `Pruner` makes up for both with a LIST of its own.
+"""
+
+import asyncio
+import logging
+import threading
+from collections.abc import Callable, Mapping
+from typing import Any, cast
+
+import aiohttp
+import kopf
+import orjson
+import uvloop
+
+from evenkeel import clock
+from evenkeel.core.inbox import Inbox
+from evenkeel.core.messages import ScheduleGone, ScheduleSeen, SchedulesListed
+from evenkeel.kube.api import SCHEDULES, Api, NoAnswer, NotSent
+from evenkeel.kube.credentials import Credentials
+from evenkeel.resource.read import read
+from evenkeel.resource.status import parse
+
+CHUNK = 500
+"""Objects a page: kopf reads a page with the interpreter's lock held, 0.3 ms an object."""
+
+METADATA_ONLY = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
+
+Sight = Callable[[str | None, Mapping[str, Any]], None]
+
+
+class Sights:
+    """Raw objects become messages. `see` is called in kopf's thread, and does the reading there."""
+
+    def __init__(
+        self,
+        inbox: Inbox,
+        *,
+        hand_over: Callable[..., object],
+        min_interval_s: int,
+        namespaces: tuple[str, ...] = (),
+    ) -> None:
+        """`hand_over` is the main loop's call_soon_threadsafe."""
+        self._inbox = inbox
+        self._hand_over = hand_over
+        self._min_interval_s = min_interval_s
+        self._namespaces = namespaces
+        self._generations: dict[str, int] = {}
+
+    def see(self, kind: str | None, raw: Mapping[str, Any]) -> None:
+        """One object as the watch gave it; `kind` is None in the first list."""
+        metadata = raw.get("metadata") or {}
+        uid = str(metadata.get("uid", ""))
+        if self._namespaces and metadata.get("namespace") not in self._namespaces:
+            return
+        if kind == "DELETED":
+            self._generations.pop(uid, None)
+            self._hand_over(self._inbox.hint, uid, ScheduleGone(uid))
+            return
+        generation = metadata.get("generation", 0)
+        if kind is not None and self._generations.get(uid) == generation:
+            return  # our own status write, come back
+        self._generations[uid] = generation
+        schedule = read(raw, min_interval_s=self._min_interval_s)
+        memory = parse(raw.get("status"), version=str(metadata.get("resourceVersion", "")))
+        self._hand_over(self._inbox.hint, uid, ScheduleSeen(schedule, memory))
+
+
+class _NoDiffBase(kopf.DiffBaseStorage):
+    """Kopf computes and stores a digest of each object for handlers that we do not have."""
+
+    def build(self, *, body: kopf.Body, extra_fields: Any = None) -> Any:
+        return {}
+
+    def fetch(self, *, body: kopf.Body) -> None:
+        return None
+
+    def store(self, *, body: kopf.Body, patch: kopf.Patch, essence: Any) -> None:
+        return None
+
+
+class KopfThread:
+    """Kopf, where its pauses and its clean-up of others' tasks cannot reach the scheduler."""
+
+    def __init__(
+        self,
+        load: Callable[[], Credentials],
+        see: Sight,
+        *,
+        namespaces: tuple[str, ...],
+        on_death: Callable[[BaseException | None], object],
+    ) -> None:
+        self._load = load
+        self._see = see
+        self._namespaces = namespaces
+        self._on_death = on_death
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="kopf", daemon=True)
+
+    def start(self) -> None:
+        """Begin to watch."""
+        # One INFO line per event otherwise: ten thousand at the start.
+        logging.getLogger("kopf").setLevel(logging.WARNING)
+        # It says at each start that signals are ours; they are.
+        logging.getLogger("kopf._core.reactor.running").setLevel(logging.ERROR)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End the thread."""
+        self._stop.set()
+        self._thread.join(timeout=10)
+
+    def _run(self) -> None:
+        failure: BaseException | None = None
+        try:
+            with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+                runner.run(
+                    kopf.operator(
+                        registry=self._registry(),
+                        settings=_settings(),
+                        standalone=True,
+                        clusterwide=not self._namespaces,
+                        namespaces=self._namespaces,
+                        stop_flag=self._stop,
+                    )
+                )
+        except BaseException as error:  # noqa: BLE001 - a silent end would be a blind scheduler
+            failure = error
+        if not self._stop.is_set():
+            self._on_death(failure)
+
+    def _registry(self) -> kopf.OperatorRegistry:
+        registry = kopf.OperatorRegistry()
+
+        @kopf.on.event("evenkeel.dev", "v1alpha1", "scheduledjobs", registry=registry)
+        async def seen(type: str | None, body: kopf.Body, **_: object) -> None:
+            self._see(type, cast(Mapping[str, Any], body))
+
+        @kopf.on.login(registry=registry)
+        async def login(**_: object) -> kopf.AiohttpSession:
+            credentials = await asyncio.to_thread(self._load)
+            session = aiohttp.ClientSession(
+                connector=aiohttp.TCPConnector(
+                    limit=8, ssl=credentials.context if credentials.context else True
+                ),
+                headers=credentials.headers(),
+            )
+            return kopf.AiohttpSession(server=credentials.server, aiohttp_session=session)
+
+        return registry
+
+
+def _settings() -> kopf.OperatorSettings:
+    settings = kopf.OperatorSettings()
+    settings.watching.chunk_size = CHUNK
+    settings.queueing.idle_timeout = 0.05
+    settings.queueing.exit_timeout = 5
+    settings.posting.enabled = False
+    settings.posting.loggers = False
+    settings.scanning.disabled = True
+    settings.peering.standalone = True
+    settings.persistence.finalizer = "evenkeel.dev/unused"
+    settings.persistence.diffbase_storage = _NoDiffBase()
+    settings.persistence.progress_storage = kopf.StatusProgressStorage()
+    # Kopf would kill the process ten minutes after an end that it did not expect.
+    settings.process.ultimate_exiting_timeout = None
+    return settings
+
+
+class Pruner:
+    """An own LIST of the ScheduledJobs' metadata, at the start and every few minutes."""
+
+    def __init__(
+        self,
+        api: Api,
+        inbox: Inbox,
+        *,
+        now: Callable[[], float],
+        namespaces: tuple[str, ...],
+        every_s: float,
+    ) -> None:
+        self._api = api
+        self._inbox = inbox
+        self._now = now
+        self._namespaces = namespaces
+        self._every_s = every_s
+
+    async def run(self) -> None:
+        """List until cancelled."""
+        while True:
+            pause_s = self._every_s
+            try:
+                await self.list_once()
+            except (NotSent, NoAnswer):
+                pause_s = min(5.0, self._every_s)
+            await clock.sleep(clock.jitter(pause_s))
+
+    async def list_once(self) -> None:
+        """Tell the scheduler which there are."""
+        listed_at = self._now()
+        uids: set[str] = set()
+        for ns in self._namespaces or ("",):
+            path = (
+                f"{SCHEDULES}/namespaces/{ns}/scheduledjobs" if ns else f"{SCHEDULES}/scheduledjobs"
+            )
+            params = {"limit": str(CHUNK)}
+            while True:
+                reply = await self._api.call("GET", path, params=params, accept=METADATA_ONLY)
+                if not reply.ok:
+                    raise NoAnswer(reply.message)
+                page = orjson.loads(reply.body)
+                uids |= {item["metadata"]["uid"] for item in page.get("items") or ()}
+                if not (token := (page.get("metadata") or {}).get("continue")):
+                    break
+                params["continue"] = token
+        self._inbox.hint("schedules", SchedulesListed(frozenset(uids), listed_at))

@@ -1,0 +1,283 @@
+"""The scheduler without a cluster: callbacks in this process instead of Jobs.
+
+    schedule = Schedule()
+    schedule.add_hourly("report", 17, callback=report)
+    schedule.add_interval("sweep", 25, offset=2, callback=sweep)
+    schedule.run()                                   # blocks until schedule.stop()
+
+The same core as the operator's, so the same rules: a stall loses no run within grace, what was
+missed runs once, jobs due together go by priority. Nothing is stored: a new process starts anew.
+"""
+
+import asyncio
+import datetime as dt
+import logging
+import threading
+from collections.abc import Callable, Coroutine
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import Any
+
+from evenkeel.clock import Clock, SystemClock
+from evenkeel.core.effects import Effect, Launch, Log, Recorded
+from evenkeel.core.lanes import Lanes
+from evenkeel.core.messages import (
+    JobSeen,
+    JobsListed,
+    Launched,
+    Message,
+    ScheduleGone,
+    ScheduleSeen,
+    SchedulesListed,
+)
+from evenkeel.core.scheduler import Scheduler
+from evenkeel.errors import BadField
+from evenkeel.loop import Loop
+from evenkeel.model import (
+    Hourly,
+    Instant,
+    Interval,
+    JobFact,
+    JobPhase,
+    JobRef,
+    RunId,
+    Timing,
+    Verdict,
+)
+from evenkeel.model import (
+    Schedule as Planned,
+)
+from evenkeel.resource.status import EMPTY
+from evenkeel.settings import Settings
+
+Callback = Callable[[str, dt.datetime], object]
+
+UNIT_S = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
+
+_NAMESPACE = "local"
+_log = logging.getLogger("evenkeel.local")
+
+
+class Schedule:
+    """Jobs by id. Every method may be called from any thread, while it runs too."""
+
+    def __init__(
+        self,
+        *,
+        settings: Settings | None = None,
+        clock: Clock | None = None,
+        workers: int = 32,
+        run_loop: Callable[[Coroutine[Any, Any, None]], None] = asyncio.run,
+    ) -> None:
+        """`clock` and `run_loop` are the machine's unless a test brings a virtual pair."""
+        self._settings = settings or Settings(min_interval_s=1)
+        self._clock = clock or SystemClock()
+        self._workers = workers
+        self._run_loop = run_loop
+        self._lock = threading.Lock()
+        self._jobs: dict[str, Callable[[Instant], Planned]] = {}
+        self._uids: dict[str, str] = {}
+        self._callbacks: dict[str, Callback | None] = {}
+        self._count = 0
+        self._running: _Running | None = None
+
+    def add_hourly(
+        self, id: str, minute: int, callback: Callback | None = None, *, priority: int = 0
+    ) -> None:
+        """Once an hour at that minute, UTC. The same id again: the newer takes its place."""
+        if not 0 <= minute <= 59:
+            raise BadField("minute", f"{minute} is not between 0 and 59")
+        self._add(id, callback, priority, lambda _: Hourly(minute))
+
+    def add_interval(
+        self,
+        id: str,
+        every: int,
+        offset: int = 0,
+        unit: str = "m",
+        callback: Callback | None = None,
+        priority: int = 0,
+    ) -> None:
+        """`every` units after the start (or after it was added) plus `offset`, and so on."""
+        if unit not in UNIT_S:
+            raise BadField("unit", f"{unit!r} is not one of {', '.join(UNIT_S)}")
+        if every < 1:
+            raise BadField("every", f"{every} is not a positive number")
+        if not 0 <= offset < every:
+            raise BadField("offset", f"{offset} is not below every ({every})")
+        scale = UNIT_S[unit]
+        self._add(id, callback, priority, lambda now: Interval(every * scale, offset * scale, now))
+
+    def remove(self, id: str) -> None:
+        """It is not started any more; a callback under way goes on. Unknown: KeyError."""
+        with self._lock:
+            del self._jobs[id]
+            uid = self._uids.pop(id)
+            self._callbacks.pop(uid)
+            if self._running:
+                self._running.tell(uid, ScheduleGone(uid))
+
+    def run(self) -> None:
+        """Block, and call back when jobs are due, until `stop`."""
+        with self._lock:
+            if self._running:
+                raise RuntimeError("this schedule is running already")
+            self._running = running = _Running(self)
+        try:
+            self._run_loop(running.main())
+        finally:
+            with self._lock:
+                self._running = None
+
+    def stop(self) -> None:
+        """Start nothing more; `run` returns when the callbacks under way are done."""
+        with self._lock:
+            if self._running:
+                self._running.stop()
+
+    def _add(
+        self,
+        id: str,
+        callback: Callback | None,
+        priority: int,
+        rule: Callable[[Instant], Hourly | Interval],
+    ) -> None:
+        with self._lock:
+            self._count += 1
+            uid = f"{id}#{self._count}"
+            replaced = self._uids.get(id)
+
+            def planned(now: Instant) -> Planned:
+                return Planned(
+                    uid=uid,
+                    ns=_NAMESPACE,
+                    name=id,
+                    created=now,
+                    generation=1,
+                    timing=Timing(rule(now)),
+                    template=b"{}",
+                    template_hash="",
+                    priority=priority,
+                )
+
+            self._jobs[id], self._uids[id] = planned, uid
+            self._callbacks[uid] = callback
+            if replaced:
+                self._callbacks.pop(replaced)
+            if self._running:
+                if replaced:
+                    self._running.tell(replaced, ScheduleGone(replaced))
+                now = int(self._clock.now())
+                self._running.tell(uid, ScheduleSeen(planned(now), EMPTY))
+
+    def _everything(self) -> list[Planned]:
+        with self._lock:
+            now = int(self._clock.now())
+            return [planned(now) for planned in self._jobs.values()]
+
+    def _callback(self, uid: str) -> Callback | None:
+        with self._lock:
+            return self._callbacks.get(uid)
+
+
+class _Running:
+    """One call of `run`: the loop, the workers, and the way in from other threads."""
+
+    def __init__(self, schedule: Schedule) -> None:
+        self._schedule = schedule
+        self._scheduler = Scheduler(schedule._settings)
+        self._lanes: Lanes[Launch] = Lanes()
+        self._workers = ThreadPoolExecutor(schedule._workers, thread_name_prefix="evenkeel")
+        self._aio: asyncio.AbstractEventLoop | None = None
+        self._early: list[tuple[str, Message] | None] = []
+        self._loop: Loop | None = None
+
+    async def main(self) -> None:
+        inbox = self._scheduler.inbox
+        self._loop = Loop(self._scheduler, self._schedule._clock, self._carry_out)
+        inbox.offer(JobsListed((), int(self._schedule._clock.now())))
+        jobs = self._schedule._everything()
+        inbox.hint("list", SchedulesListed(frozenset(job.uid for job in jobs), 0.0))
+        for job in jobs:
+            inbox.hint(job.uid, ScheduleSeen(job, EMPTY))
+        with self._schedule._lock:
+            self._aio = asyncio.get_running_loop()
+            for early in self._early:
+                if early is None:
+                    self._loop.stop()
+                else:
+                    inbox.hint(*early)
+        await self._loop.run()
+        with self._schedule._lock:
+            self._aio = None
+        self._workers.shutdown(wait=True)
+
+    def tell(self, uid: str, message: Message) -> None:
+        """From any thread, under the schedule's lock: messages keep the order of calls."""
+        if self._aio is None:
+            self._early.append((uid, message))
+        else:
+            self._aio.call_soon_threadsafe(self._scheduler.inbox.hint, uid, message)
+
+    def stop(self) -> None:
+        """From any thread, under the schedule's lock."""
+        if self._aio is None or self._loop is None:
+            self._early.append(None)
+        else:
+            self._aio.call_soon_threadsafe(self._loop.stop)
+
+    def _carry_out(self, effect: Effect) -> None:
+        match effect:
+            case Launch():
+                if not self._lanes:  # those of the same step are collected, then go by priority
+                    asyncio.get_running_loop().call_soon(self._start_waiting)
+                self._lanes.push(
+                    effect,
+                    ns=_NAMESPACE,
+                    priority=effect.schedule.priority,
+                    due=effect.run.due,
+                    name=effect.schedule.name,
+                )
+            case Recorded(count=count) if count > 1:
+                _log.warning("%s: %d runs %s: %s", effect.key, count, effect.state, effect.reason)
+            case Log(level="warning" | "error"):
+                _log.warning("%s %s", effect.event, effect.fields)
+            case _:
+                pass
+
+    def _start_waiting(self) -> None:
+        loop = asyncio.get_running_loop()
+        while self._lanes:
+            launch = self._lanes.pop()
+            ref = JobRef(_NAMESPACE, launch.schedule.name, str(launch.run))
+            self._report(
+                Launched(
+                    launch.run, launch.attempt, Verdict.CREATED, ref, self._schedule._clock.now()
+                )
+            )
+            work = loop.run_in_executor(
+                self._workers, self._call_back, launch.run, launch.schedule.name
+            )
+            work.add_done_callback(partial(self._called_back, launch, ref))
+
+    def _called_back(self, launch: Launch, ref: JobRef, done: asyncio.Future[bool]) -> None:
+        phase = JobPhase.SUCCEEDED if done.result() else JobPhase.FAILED
+        self._report(JobSeen(JobFact(ref, launch.run, launch.attempt, phase)))
+
+    def _report(self, message: Message) -> None:
+        if not self._scheduler.inbox.offer(message):
+            asyncio.get_running_loop().call_later(0.01, self._report, message)
+
+    def _call_back(self, run: RunId, id: str) -> bool:
+        """In a worker thread. True when the callback returned."""
+        due = dt.datetime.fromtimestamp(run.due, dt.UTC)
+        callback = self._schedule._callback(run.uid)
+        if callback is None:
+            _log.info("%s due %s", id, due.isoformat())
+            return True
+        try:
+            callback(id, due)
+        except Exception:  # noqa: BLE001 - the user's code: whatever it raises is its own failure
+            _log.exception("%s due %s: the callback failed", id, due.isoformat())
+            return False
+        return True

@@ -1,0 +1,121 @@
+"""The CustomResourceDefinition, generated: `python -m evenkeel.resource.crd` prints its YAML.
+
+`crds/scheduledjobs.evenkeel.dev.yaml` and the chart hold this output; a test fails when they
+differ. It is plain data from `v1alpha1`, `rules` and `template_schema`. Nothing imports this
+module at run time.
+"""
+
+import sys
+from typing import Any, TextIO
+
+import yaml
+
+from evenkeel.resource.rules import RULES
+from evenkeel.resource.structural import Json, structural
+from evenkeel.resource.template_schema import job_template_schema
+from evenkeel.resource.v1alpha1 import GROUP, KIND, PLURAL, VERSION, Spec
+from evenkeel.resource.v1alpha1_status import Status
+
+HEADER = """\
+# Generated from operator/evenkeel/resource; do not edit. To write it again:
+#   make crds
+"""
+
+COLUMNS: tuple[tuple[str, str, str, str], ...] = (
+    ("Schedule", "string", ".status.scheduleText", "When it runs"),
+    # not a date: kubectl prints dates in the future as <invalid>
+    ("Next", "string", ".status.nextRunTime", "The next due time"),
+    ("Last", "date", ".status.lastScheduleTime", "Time since the last due time launched"),
+    ("Result", "string", ".status.lastResult", "How the last run ended"),
+    ("Active", "integer", ".status.activeCount", "Runs that are active"),
+    ("Suspend", "boolean", ".spec.suspend", "Whether it is suspended"),
+    ("Age", "date", ".metadata.creationTimestamp", ""),
+)
+WIDE_COLUMNS: tuple[tuple[str, str, str, str], ...] = (
+    ("Zone", "string", ".spec.timeZone", "Time zone"),
+    ("Slot", "string", ".status.placement.slot", "Where the operator placed it"),
+    ("Priority", "integer", ".spec.priority", "Of runs due together, higher starts first"),
+)
+
+
+def crd() -> Json:
+    """The whole manifest."""
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": f"{PLURAL}.{GROUP}"},
+        "spec": {
+            "group": GROUP,
+            "names": {
+                "kind": KIND,
+                "listKind": f"{KIND}List",
+                "plural": PLURAL,
+                "singular": KIND.lower(),
+                "shortNames": ["sj"],
+                "categories": ["evenkeel"],
+            },
+            "scope": "Namespaced",
+            "versions": [_version()],
+        },
+    }
+
+
+def _version() -> Json:
+    columns = [_column(column, wide=False) for column in COLUMNS]
+    columns += [_column(column, wide=True) for column in WIDE_COLUMNS]
+    return {
+        "name": VERSION,
+        "served": True,
+        "storage": True,
+        "subresources": {"status": {}},
+        "additionalPrinterColumns": columns,
+        "schema": {
+            "openAPIV3Schema": {
+                "type": "object",
+                "description": "Creates Jobs on a schedule and keeps the load even.",
+                "required": ["spec"],
+                "properties": {
+                    "apiVersion": {"type": "string"},
+                    "kind": {"type": "string"},
+                    "metadata": {"type": "object"},
+                    "spec": _spec(),
+                    "status": structural(Status.model_json_schema(by_alias=True)),
+                },
+            }
+        },
+    }
+
+
+def _column(column: tuple[str, str, str, str], *, wide: bool) -> Json:
+    name, kind, path, described = column
+    out: Json = {"name": name, "type": kind, "jsonPath": path}
+    if described:
+        out["description"] = described
+    if wide:
+        out["priority"] = 1
+    return out
+
+
+def _spec() -> Json:
+    out = structural(Spec.model_json_schema(by_alias=True))
+    described = out["properties"]["jobTemplate"]["description"]
+    out["properties"]["jobTemplate"] = {"description": described, **job_template_schema()}
+    out["x-kubernetes-validations"] = [rule.published() for rule in RULES]
+    return out
+
+
+class _Dumper(yaml.SafeDumper):
+    """Block style without anchors; the leaves of the Job template in one line each."""
+
+    def ignore_aliases(self, _data: Any) -> bool:
+        return True
+
+
+def render(out: TextIO) -> None:
+    """The manifest as YAML. Same models, same bytes."""
+    out.write(HEADER)
+    yaml.dump(crd(), out, Dumper=_Dumper, sort_keys=False, default_flow_style=None, width=100)
+
+
+if __name__ == "__main__":
+    render(sys.stdout)

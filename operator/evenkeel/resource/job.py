@@ -1,0 +1,165 @@
+"""The Job of a run: its name, which is the lock, and its body. Pure.
+
+The launcher sends the body; the Jobs watch reads a run back from it; the template's dry run sends
+the same body, so that what is proven is what is created.
+"""
+
+import base64
+import datetime as dt
+import hashlib
+from collections.abc import Mapping
+from typing import Any
+
+import orjson
+
+from evenkeel.model import (
+    BY_SCHEDULE,
+    Instant,
+    JobFact,
+    JobPhase,
+    JobRef,
+    RunId,
+    Schedule,
+)
+from evenkeel.resource import rfc3339
+
+GROUP = "evenkeel.dev"
+API_VERSION = f"{GROUP}/v1alpha1"
+KIND = "ScheduledJob"
+LABEL_SCHEDULE = f"{GROUP}/schedule"
+LABEL_UID = f"{GROUP}/schedule-uid"
+NOTE_DUE = f"{GROUP}/due"
+NOTE_ATTEMPT = f"{GROUP}/attempt"
+NOTE_SCHEDULED = "batch.kubernetes.io/cronjob-scheduled-timestamp"
+
+_LABEL_LENGTH = 63
+_NAME_LENGTH = 24
+"""Longer would leave no room for the index that an Indexed Job appends to its Pods' names."""
+
+
+def job_name(schedule_name: str, run: RunId, attempt: int = 1) -> str:
+    """At most 55 characters and a DNS label; equal for equal runs, whoever computes it and when."""
+    head = schedule_name.replace(".", "-")[:_NAME_LENGTH].rstrip("-")
+    moment = dt.datetime.fromtimestamp(run.due, dt.UTC).strftime("%Y%m%d-%H%M%S")
+    digest = hashlib.sha256(f"{run.uid}/{run.kind}/{run.due}".encode()).digest()
+    tail = base64.b32encode(digest)[:10].decode().lower()
+    return f"{head}-{moment}-{tail}" + (f"-r{attempt}" if attempt > 1 else "")
+
+
+def schedule_label(schedule_name: str) -> str:
+    """The schedule's name as a label value; longer than a label may be: cut, and made unique."""
+    if len(schedule_name) <= _LABEL_LENGTH:
+        return schedule_name
+    digest = hashlib.sha256(schedule_name.encode()).hexdigest()[:8]
+    return f"{schedule_name[: _LABEL_LENGTH - 9].rstrip('-.')}-{digest}"
+
+
+def render(schedule: Schedule, run: RunId, attempt: int = 1) -> bytes:
+    """The body of the create: the user's template untouched, our marks on Job and Pods."""
+    template = orjson.loads(schedule.template)
+    labels = {LABEL_SCHEDULE: schedule_label(schedule.name), LABEL_UID: schedule.uid}
+    due = rfc3339.show(run.due)
+    notes = {NOTE_DUE: due, NOTE_ATTEMPT: str(attempt), NOTE_SCHEDULED: due}
+    wished = template.get("metadata") or {}
+    spec = template.get("spec") or {}
+    pod = spec.get("template") or {}
+    pod_wished = pod.get("metadata") or {}
+    return orjson.dumps(
+        {
+            "apiVersion": "batch/v1",
+            "kind": "Job",
+            "metadata": {
+                "name": job_name(schedule.name, run, attempt),
+                "namespace": schedule.ns,
+                "labels": _marked(wished.get("labels"), labels),
+                "annotations": _marked(wished.get("annotations"), notes),
+                "ownerReferences": [
+                    {
+                        "apiVersion": API_VERSION,
+                        "kind": KIND,
+                        "name": schedule.name,
+                        "uid": schedule.uid,
+                        "controller": True,
+                        "blockOwnerDeletion": True,
+                    }
+                ],
+            },
+            "spec": spec
+            | {
+                "template": pod
+                | {
+                    "metadata": pod_wished
+                    | {
+                        "labels": _marked(pod_wished.get("labels"), labels),
+                        "annotations": _marked(pod_wished.get("annotations"), notes),
+                    }
+                }
+            },
+        }
+    )
+
+
+def _marked(wished: Mapping[str, str] | None, ours: Mapping[str, str]) -> dict[str, str]:
+    """Everything below evenkeel.dev/ is ours: a copied label must not claim another run."""
+    kept = {key: text for key, text in (wished or {}).items() if not key.startswith(f"{GROUP}/")}
+    return kept | dict(ours)
+
+
+def read_job(raw: Mapping[str, Any]) -> JobFact | None:
+    """What a Job says of its run; None when it is not ours. No annotation makes it raise."""
+    metadata = raw.get("metadata") or {}
+    owner = owner_uid(metadata)
+    notes = metadata.get("annotations") or {}
+    due = rfc3339.read(notes.get(NOTE_DUE))
+    if owner is None or due is None:
+        return None
+    attempt = notes.get(NOTE_ATTEMPT, "1")
+    status = raw.get("status") or {}
+    phase, reason, message, finished = _phase(raw.get("spec") or {}, status)
+    return JobFact(
+        ref=JobRef(metadata.get("namespace", ""), metadata["name"], metadata.get("uid", "")),
+        run=RunId(owner, due, BY_SCHEDULE),
+        attempt=int(attempt) if attempt.isdecimal() and len(attempt) < 4 else 1,
+        phase=phase,
+        reason=reason,
+        message=message,
+        started=rfc3339.read(status.get("startTime")),
+        finished=finished,
+        deleting="deletionTimestamp" in metadata,
+    )
+
+
+def owner_uid(metadata: Mapping[str, Any]) -> str | None:
+    """The ScheduledJob that controls this Job. Labels prove nothing: anybody can write them."""
+    for reference in metadata.get("ownerReferences") or ():
+        if (
+            reference.get("controller")
+            and reference.get("kind") == KIND
+            and str(reference.get("apiVersion", "")).startswith(f"{GROUP}/")
+        ):
+            return str(reference.get("uid", "")) or None
+    return None
+
+
+def _phase(
+    spec: Mapping[str, Any], status: Mapping[str, Any]
+) -> tuple[JobPhase, str, str, Instant | None]:
+    for condition in status.get("conditions") or ():
+        if condition.get("status") != "True":
+            continue
+        when = rfc3339.read(condition.get("lastTransitionTime"))
+        if condition.get("type") == "Complete":
+            return JobPhase.SUCCEEDED, "", "", rfc3339.read(status.get("completionTime")) or when
+        if condition.get("type") == "Failed":
+            return (
+                JobPhase.FAILED,
+                str(condition.get("reason", "")),
+                str(condition.get("message", ""))[:1024],
+                when,
+            )
+    if spec.get("suspend"):
+        return JobPhase.SUSPENDED, "", "", None
+    # `active` counts Pods that still pull their image; a ready or ended one has certainly started.
+    if any(status.get(name) for name in ("ready", "succeeded", "failed")):
+        return JobPhase.STARTED, "", "", None
+    return JobPhase.WAITING, "", "", None

@@ -1,0 +1,137 @@
+"""Manifests -> schedules: ScheduledJobs and CronJobs of a set of files, judged one by one.
+
+Called by `evenkeel plan` and `load`. A bad object becomes a Problem with file, object and field,
+and the rest is still read; kinds that are none of ours become Notes. Fields that are not in the
+CRD are refused here, as kubectl's strict validation refuses them; `read` alone ignores them.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from evenkeel.errors import BadField
+from evenkeel.model import Instant, Rejection, Schedule
+from evenkeel.resource.cronjob import from_cronjob, is_cronjob
+from evenkeel.resource.documents import Found, Problem, objects
+from evenkeel.resource.read import read
+from evenkeel.resource.v1alpha1 import API_VERSION, GROUP, KIND, Part, Spec
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """Something left out on purpose."""
+
+    source: str
+    index: int
+    sentence: str
+
+    def __str__(self) -> str:
+        return f"{self.source}: document {self.index}: {self.sentence}"
+
+
+@dataclass(slots=True)
+class Manifests:
+    """What was found, in the order of files and documents."""
+
+    schedules: list[Schedule] = field(default_factory=list)
+    problems: list[Problem] = field(default_factory=list)
+    notes: list[Note] = field(default_factory=list)
+
+
+def load(
+    paths: Iterable[str],
+    *,
+    stdin: Callable[[], str],
+    created: Instant,
+    min_interval_s: int = 10,
+) -> Manifests:
+    """The schedules of all paths. `created` is when they count from: no API server has set it."""
+    out = Manifests()
+    seen: dict[str, Found] = {}
+    for path in paths:
+        for found in objects(path, stdin=stdin, problems=out.problems):
+            _take(found, out, seen, created=created, min_interval_s=min_interval_s)
+    return out
+
+
+def _take(
+    found: Found,
+    out: Manifests,
+    seen: dict[str, Found],
+    *,
+    created: Instant,
+    min_interval_s: int,
+) -> None:
+    raw = found.object
+    name = _name(raw)
+    try:
+        if is_cronjob(raw):
+            raw = from_cronjob(raw)
+        elif raw.get("kind") == KIND and raw.get("apiVersion") == API_VERSION:
+            _refuse_unknown(raw)
+        else:
+            _leave_out(raw, found, out)
+            return
+    except BadField as wrong:
+        out.problems.append(Problem(found.source, found.index, name, wrong.field, wrong.sentence))
+        return
+    result = read(raw, min_interval_s=min_interval_s)
+    if isinstance(result, Rejection):
+        problem = Problem(found.source, found.index, name, result.field, result.sentence)
+        out.problems.append(problem)
+        return
+    first = seen.setdefault(result.key, found)
+    if first is not found:
+        sentence = f"is there twice: first in {first.source}, document {first.index}"
+        out.problems.append(Problem(found.source, found.index, name, "metadata.name", sentence))
+        return
+    # without an API server there is no uid; the name is as unique within one set of manifests
+    out.schedules.append(replace(result, created=created, uid=result.uid or result.key))
+
+
+def _leave_out(raw: Mapping[str, Any], found: Found, out: Manifests) -> None:
+    kind, version = raw.get("kind"), raw.get("apiVersion")
+    if not isinstance(kind, str) or not isinstance(version, str):
+        sentence = "is no Kubernetes object: kind and apiVersion are required"
+        out.problems.append(Problem(found.source, found.index, _name(raw), "", sentence))
+    elif kind == KIND and version.partition("/")[0] == GROUP:
+        sentence = f"{version[:80]} is not known; write {API_VERSION}"
+        problem = Problem(found.source, found.index, _name(raw), "apiVersion", sentence)
+        out.problems.append(problem)
+    else:
+        out.notes.append(Note(found.source, found.index, f"{kind[:80]} left out"))
+
+
+def _name(raw: Mapping[str, Any]) -> str:
+    metadata = raw.get("metadata")
+    if not isinstance(metadata, Mapping):
+        return ""
+    ns, name = metadata.get("namespace"), metadata.get("name")
+    if not isinstance(name, str):
+        return ""
+    return f"{ns if isinstance(ns, str) else 'default'}/{name}"[:320]
+
+
+def _refuse_unknown(raw: Mapping[str, Any]) -> None:
+    """A misspelt field, which kubectl's strict validation refuses and the models would ignore."""
+    spec = raw.get("spec")
+    if isinstance(spec, Mapping):
+        _refuse_unknown_in(spec, Spec, "spec")
+
+
+def _refuse_unknown_in(part: Mapping[str, Any], model: type[Part], path: str) -> None:
+    known = {info.alias: info.annotation for info in model.model_fields.values()}
+    for name, value in part.items():
+        if name not in known:
+            raise BadField(f"{path}.{str(name)[:64]}", "is not a field of a ScheduledJob")
+        inner = _model_in(known[name])
+        if inner is not None and isinstance(value, Mapping):
+            _refuse_unknown_in(value, inner, f"{path}.{name}")
+
+
+def _model_in(annotation: Any) -> type[Part] | None:
+    """The model of `DstSpec` and of `DstSpec | None`."""
+    for choice in (annotation, *getattr(annotation, "__args__", ())):
+        if isinstance(choice, type) and issubclass(choice, Part):
+            return choice
+    return None

@@ -1,0 +1,174 @@
+"""What fields of a spec mean together: one table, said by the API server and by `read` alike.
+
+Each rule is written twice, side by side: in CEL for the CRD and in Python for objects that passed
+no such API server (files, an older CRD, objects edited in etcd). A cluster test sends one list of
+bad specs both ways and compares the sentences.
+"""
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from pydantic import JsonValue
+
+from evenkeel.model import DAY_S
+from evenkeel.resource.text import cel, parse_instant
+from evenkeel.resource.v1alpha1 import KINDS, Spec
+
+WORKS_WITH: tuple[tuple[str, str, tuple[str, ...]], ...] = (
+    ("dayMatch", "has(self.dayMatch)", ("schedule",)),
+    ("dst", "has(self.dst)", ("schedule", "interval")),
+    # UTC is the default, which the API server writes into every object
+    (
+        "timeZone",
+        "has(self.timeZone) && self.timeZone != 'UTC'",
+        ("schedule", "hourly", "interval"),
+    ),
+    ("placement.window", "has(self.placement) && has(self.placement.window)", ("interval",)),
+    ("placement.pinned", "has(self.placement) && self.placement.pinned", ("interval",)),
+)
+"""(field, when it is there, kinds of schedule it does something for)."""
+
+
+SELECTOR = "selector is chosen by Kubernetes, as in a CronJob: remove it"
+MANUAL_SELECTOR = "manualSelector is not supported, as in a CronJob: remove it"
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """`holds` in Python and `cel` in the CRD say the same of a spec."""
+
+    field: str
+    cel: str
+    sentence: str
+    holds: Callable[[Spec], bool]
+
+    def published(self) -> dict[str, JsonValue]:
+        """The entry of x-kubernetes-validations at the spec."""
+        if not self.field:
+            return cel(self.cel, self.sentence)
+        return cel(self.cel, self.sentence, path=f".{self.field}")
+
+
+def kinds_of(spec: Spec) -> list[str]:
+    """Which of schedule, hourly, interval, at are there: one, if the spec is right."""
+    return [kind for kind in KINDS if getattr(spec, kind) is not None]
+
+
+def _is_there(spec: Spec, field: str) -> bool:
+    match field:
+        case "dayMatch":
+            return spec.day_match is not None
+        case "dst":
+            return spec.dst is not None
+        case "timeZone":
+            return spec.time_zone != "UTC"
+        case "placement.window":
+            return spec.placement.window is not None
+        case _:
+            return spec.placement.pinned
+
+
+def _useless(field: str, there: str, works_with: tuple[str, ...], kind: str) -> Rule:
+    return Rule(
+        field=field,
+        cel=f"!({there} && has(self.{kind}))",
+        sentence=f"{field} works with {_names(works_with)} only, not with {kind}",
+        holds=lambda spec: getattr(spec, kind) is None or not _is_there(spec, field),
+    )
+
+
+def _names(names: tuple[str, ...]) -> str:
+    return names[0] if len(names) == 1 else ", ".join(names[:-1]) + " and " + names[-1]
+
+
+def _is_fixed(spec: Spec) -> bool:
+    return spec.interval is not None and spec.interval.offset is not None
+
+
+_UNIT_S = {"h": 3600, "m": 60, "s": 1}
+_PARTS = " + ".join(
+    f"self.interval.every.findAll('[0-9]+{unit}')"
+    f".map(x, int(x.substring(0, x.size() - 1)) * {seconds}).sum()"
+    for unit, seconds in _UNIT_S.items()
+)
+# ten digits and more would overflow CEL's integers; no interval of 366 days needs them
+_WHOLE_DAYS_CEL = f"(!self.interval.every.matches('[0-9]{{10}}') && ({_PARTS}) % 86400 == 0)"
+
+
+def _is_whole_days(every: str) -> bool:
+    if re.search("[0-9]{10}", every) is not None:
+        return False
+    parts = re.findall("([0-9]+)([hms])", every)
+    return sum(int(number) * _UNIT_S[unit] for number, unit in parts) % DAY_S == 0
+
+
+def _starts_before_it_ends(spec: Spec) -> bool:
+    if spec.start_time is None or spec.end_time is None:
+        return True
+    return parse_instant(spec.start_time) < parse_instant(spec.end_time)
+
+
+_HAS_OFFSET = "has(self.interval) && has(self.interval.offset)"
+
+
+def _rules() -> Iterator[Rule]:
+    yield Rule(
+        field="",
+        cel="[" + ", ".join(f"has(self.{kind})" for kind in KINDS) + "].filter(x, x).size() == 1",
+        sentence=f"exactly one of {', '.join(KINDS)} must be set; to change from one to another,"
+        " set the old one to null",
+        holds=lambda spec: len(kinds_of(spec)) == 1,
+    )
+    for field, there, works_with in WORKS_WITH:
+        for kind in KINDS:
+            if kind not in works_with:
+                yield _useless(field, there, works_with, kind)
+    yield Rule(
+        field="placement.window",
+        cel=f"!(has(self.placement) && has(self.placement.window) && {_HAS_OFFSET})",
+        sentence="placement.window works without interval.offset only: an offset already says when",
+        holds=lambda spec: not (_is_there(spec, "placement.window") and _is_fixed(spec)),
+    )
+    yield Rule(
+        field="placement.pinned",
+        cel=f"!(has(self.placement) && self.placement.pinned && {_HAS_OFFSET})",
+        sentence="placement.pinned works without interval.offset only: an offset is never moved",
+        holds=lambda spec: not (_is_there(spec, "placement.pinned") and _is_fixed(spec)),
+    )
+    yield Rule(
+        field="placement.window",
+        cel="!has(self.placement) || !has(self.placement.window) || !has(self.interval)"
+        f" || {_WHOLE_DAYS_CEL}",
+        sentence="placement.window works with whole days only: write interval.every in d or w",
+        holds=lambda spec: (
+            not _is_there(spec, "placement.window")
+            or spec.interval is None
+            or _is_whole_days(spec.interval.every)
+        ),
+    )
+    yield Rule(
+        field="placement.window",
+        cel="!has(self.placement) || !has(self.placement.window)"
+        " || self.placement.window.start != self.placement.window.end",
+        sentence="start and end must differ: the window has no width",
+        holds=lambda spec: (
+            spec.placement.window is None
+            or spec.placement.window.start != spec.placement.window.end
+        ),
+    )
+    yield Rule(
+        field="interval.anchor",
+        cel=f"!has(self.interval) || !has(self.interval.anchor) || {_HAS_OFFSET}",
+        sentence="anchor needs offset: runs are at anchor + offset + k * every",
+        holds=lambda spec: spec.interval is None or spec.interval.anchor is None or _is_fixed(spec),
+    )
+    yield Rule(
+        field="startTime",
+        cel="!has(self.startTime) || !has(self.endTime) || self.startTime < self.endTime",
+        sentence="startTime must be earlier than endTime",
+        holds=_starts_before_it_ends,
+    )
+
+
+RULES: tuple[Rule, ...] = tuple(_rules())

@@ -1,0 +1,246 @@
+"""The ScheduledJob as users write it: every field of the spec, bounds, defaults, sentences.
+
+`crd` turns these models into the CRD, `read` checks objects with them. They describe shape only:
+what fields mean together stands in `rules`, what a timing means in `evenkeel.when`. Nobody keeps
+these objects: `read` makes a slim `model.Schedule` of them and drops them.
+
+A field whose presence a rule forbids for some kinds of schedule (dst, dayMatch) has no default in
+the schema: the API server would fill it in and the rule could no longer tell who wrote it.
+"""
+
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, WithJsonSchema, model_validator
+from pydantic.alias_generators import to_camel
+
+from evenkeel.model import Concurrency, DayMatch, Fold, Gap, MissedRuns
+from evenkeel.resource.text import CLOCK_PATTERN, DURATION_PATTERN, InstantText, Spoken
+
+GROUP = "evenkeel.dev"
+VERSION = "v1alpha1"
+API_VERSION = f"{GROUP}/{VERSION}"
+KIND = "ScheduledJob"
+PLURAL = "scheduledjobs"
+
+KINDS = ("schedule", "hourly", "interval", "at")
+"""A spec has exactly one of these."""
+
+SECONDS_MAX = 2_147_483_647
+"""int32, as the Job API bounds its own seconds: 68 years."""
+
+HISTORY_MAX = 10_000
+"""Kept Jobs a schedule; each is an object in etcd and a name in the operator's memory."""
+
+DURATION_SENTENCE = "write numbers with units, such as 25m, 1h30m, 3d or 2w"
+CLOCK_SENTENCE = "write a time of day from 00:00 to 23:59, such as 22:00"
+CRON_FIVE = (
+    "write five fields (minute, hour, day of month, month, day of week) or an alias such as @daily;"
+    " seconds and years are not supported, use interval.every for what is off the cron grid"
+)
+
+ZONE_SENTENCE = "write a name of the IANA time zone database, such as Europe/Berlin"
+
+PRESERVE: dict[str, JsonValue] = {"x-kubernetes-preserve-unknown-fields": True}
+_FILLED_IN: dict[str, JsonValue] = {"default": {}}  # the API server fills in what is inside
+
+
+class Part(BaseModel):
+    """A part of the spec. Unknown fields are ignored: a newer CRD may know more than we do."""
+
+    model_config = ConfigDict(alias_generator=to_camel, strict=True, extra="ignore", frozen=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _null_is_absent(cls, data: Any) -> Any:
+        """The API server prunes nulls before defaulting; a file still has them."""
+        if isinstance(data, dict) and None in data.values():
+            return {key: value for key, value in data.items() if value is not None}
+        return data
+
+
+Duration = Annotated[str, Spoken(longest=32, must=((DURATION_PATTERN, DURATION_SENTENCE),))]
+ClockTime = Annotated[str, Spoken(longest=5, must=((CLOCK_PATTERN, CLOCK_SENTENCE),))]
+Moment = Annotated[str, InstantText()]
+CronText = Annotated[
+    str,
+    Spoken(
+        longest=256,
+        never=(
+            ("=", "write the zone into timeZone; TZ= and CRON_TZ= are not supported"),
+            (r"(?i)^\s*@every", "@every is not supported; write interval.every instead"),
+        ),
+        must=(
+            (r"^[\s!-~]*$", "write plain ASCII characters only"),
+            # lets @every and TZ= through: one refusal with one remedy reads better than two
+            (r"^\s*(@.*|(\S+=\S+\s+)?\S+(\s+\S+){4})\s*$", CRON_FIVE),
+        ),
+    ),
+]
+ZoneName = Annotated[
+    str,
+    Spoken(
+        longest=64,
+        must=((r"^[A-Za-z][A-Za-z0-9_+-]*(/[A-Za-z0-9_+-]+)*$", ZONE_SENTENCE),),
+    ),
+]
+
+
+# --- spec -------------------------------------------------------------------------------------
+
+
+class HourlySpec(Part):
+    """Once an hour."""
+
+    minute: int = Field(
+        ge=0, le=59, description="Minute of the hour, by the clock of timeZone, at which to run."
+    )
+
+
+class IntervalSpec(Part):
+    """A fixed rhythm."""
+
+    every: Duration = Field(
+        description="Time between runs, 1s to 366d. Elapsed time; whole days or weeks with a "
+        "timeZone count local calendar days."
+    )
+    offset: Duration | None = Field(
+        default=None,
+        description="Runs are at anchor + offset + k * every for k = 1, 2, ... Without it the "
+        "operator places the schedule where the load is least.",
+    )
+    anchor: Moment | None = Field(
+        default=None, description="Where offset counts from; the Unix epoch unless given."
+    )
+
+
+class DstSpec(Part):
+    """What daylight saving time does to fixed times."""
+
+    gap: Annotated[Gap, Field(strict=False)] = Field(
+        default=Gap.SHIFT,
+        description="Fixed times that the clock jumps over: run at the first valid instant after "
+        "the gap, or not at all.",
+    )
+    fold: Annotated[Fold, Field(strict=False)] = Field(
+        default=Fold.FIRST,
+        description="Fixed times that the clock shows twice: run the first time, or both.",
+    )
+
+
+class WindowSpec(Part):
+    """A time of day."""
+
+    start: ClockTime = Field(description="First time of day, in timeZone, such as 22:00.")
+    end: ClockTime = Field(description="End of the window; before start: on the next day.")
+
+
+class PlacementSpec(Part):
+    """What this schedule asks of the even load."""
+
+    weight: int = Field(
+        default=1, ge=1, le=1000, description="Cost of one run, compared with others."
+    )
+    window: WindowSpec | None = Field(
+        default=None,
+        description="Time of day to be placed in; for intervals of whole days without offset.",
+    )
+    pinned: bool = Field(default=False, description="Rebalancing leaves this schedule where it is.")
+
+
+class RetrySpec(Part):
+    """New attempts of a failed run."""
+
+    limit: int = Field(default=0, ge=0, le=20, description="Attempts after the first.")
+    delay_seconds: int = Field(
+        default=10, ge=0, le=604_800, description="Pause before the second attempt."
+    )
+    factor: int = Field(
+        default=2, ge=1, le=10, description="Each further pause is this times longer."
+    )
+    max_delay_seconds: int = Field(default=3600, ge=0, le=604_800, description="Longest pause.")
+
+
+class Spec(Part):
+    """What to run, and when."""
+
+    schedule: CronText | None = Field(
+        default=None,
+        description="Five cron fields: minute, hour, day of month, month, day of week; or @hourly "
+        "@daily @midnight @weekly @monthly @yearly @annually. Beyond plain cron: L (last day), "
+        "5#2 and 5L (second, last Friday), H, H(0-29), H/15 (a stable hash of namespace/name).",
+    )
+    hourly: HourlySpec | None = Field(
+        default=None, description="Once an hour at a minute of the hour."
+    )
+    interval: IntervalSpec | None = Field(default=None, description="A fixed rhythm, on any grid.")
+    at: Moment | None = Field(default=None, description="One run, at this RFC 3339 time.")
+    time_zone: ZoneName = Field(
+        default="UTC", description="IANA time zone of schedule, hourly and days."
+    )
+    dst: DstSpec | None = Field(
+        default=None,
+        description="Daylight saving time. {gap: Shift, fold: First} unless given; "
+        "{gap: Skip, fold: Both} is exactly what CronJob does.",
+    )
+    day_match: Annotated[DayMatch, Field(strict=False)] | None = Field(
+        default=None,
+        description="When day of month and day of week are both restricted: Or (as cron, unless "
+        "given) or And.",
+    )
+    start_time: Moment | None = Field(default=None, description="No runs before this time.")
+    end_time: Moment | None = Field(default=None, description="No runs at or after this time.")
+    suspend: bool = Field(
+        default=False, description="No runs; resuming never runs what passed meanwhile."
+    )
+    starting_deadline_seconds: int | None = Field(
+        default=None, ge=0, le=SECONDS_MAX, description="Runs later than this are missed."
+    )
+    missed_runs: Annotated[MissedRuns, Field(strict=False)] = Field(
+        default=MissedRuns.LATEST,
+        description="What to do with due times that nobody launched in time: the latest only, "
+        "none, or all in order (the newest catchUpLimit of them).",
+    )
+    catch_up_limit: int = Field(
+        default=100, ge=1, le=1000, description="Most runs that missedRuns: All catches up at once."
+    )
+    concurrency_policy: Annotated[Concurrency, Field(strict=False)] = Field(
+        default=Concurrency.ALLOW,
+        description="When a run is due while another is there: Allow both, Forbid (skip the new "
+        "one), Replace (cancel the old one), Queue (wait for it).",
+    )
+    max_queued: int = Field(
+        default=20, ge=1, le=100, description="Most runs that wait under concurrencyPolicy: Queue."
+    )
+    priority: int = Field(
+        default=0, ge=-1000, le=1000, description="Of runs due together, higher starts first."
+    )
+    placement: PlacementSpec = Field(
+        default_factory=PlacementSpec,
+        description="Even load: weight, window, pinned.",
+        json_schema_extra=_FILLED_IN,
+    )
+    retry: RetrySpec = Field(
+        default_factory=RetrySpec,
+        description="New attempts of a failed run.",
+        json_schema_extra=_FILLED_IN,
+    )
+    pause_after_failures: int | None = Field(
+        default=None, ge=1, le=1000, description="So many failed runs in a row pause the schedule."
+    )
+    pending_deadline_seconds: int | None = Field(
+        default=None,
+        ge=1,
+        le=SECONDS_MAX,
+        description="The run fails when no Pod of its Job has started by then.",
+    )
+    successful_jobs_history_limit: int = Field(
+        default=3, ge=0, le=HISTORY_MAX, description="Succeeded Jobs to keep."
+    )
+    failed_jobs_history_limit: int = Field(
+        default=1, ge=0, le=HISTORY_MAX, description="Failed Jobs to keep."
+    )
+    # The Job's own schema is put here by `crd`; validating that tree in Python would cost more
+    # than everything else that is done with a ScheduledJob, and the API server has done it.
+    job_template: Annotated[dict[str, Any], WithJsonSchema({"type": "object", **PRESERVE})] = Field(
+        description="The Job to create, as in a CronJob."
+    )

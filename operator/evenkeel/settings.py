@@ -1,0 +1,147 @@
+"""Every knob and limit of the product, with its default and its reason.
+
+`evenkeel run` builds it from a file, `EVENKEEL_*` variables and flags, in that order of strength.
+"""
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Self
+
+import pydantic
+import pydantic.alias_generators
+import yaml
+
+from evenkeel import errors
+
+
+def _name_in_file(field: str) -> str:
+    """`pre_schedule_s` is `preSchedule` to people: all times are seconds there."""
+    return pydantic.alias_generators.to_camel(field.removesuffix("_s"))
+
+
+def _name_in_environment(field: str) -> str:
+    return f"EVENKEEL_{field.removesuffix('_s').upper()}"
+
+
+class Settings(pydantic.BaseModel):
+    """The operator's settings; times are seconds."""
+
+    model_config = pydantic.ConfigDict(
+        frozen=True,
+        extra="forbid",
+        alias_generator=_name_in_file,
+        validate_by_name=True,
+        validate_by_alias=True,
+    )
+
+    listen: str = "127.0.0.1:8080"
+    """Where /livez, /readyz and /metrics answer."""
+
+    namespaces: tuple[str, ...] = ()
+    """Only these; empty: the whole cluster."""
+
+    pre_schedule_s: float = pydantic.Field(default=10, ge=0, le=300)
+    """Orchestrators start this early: to render bodies and warm connections before the second."""
+
+    index_rebuild_s: float = pydantic.Field(default=60, gt=0)
+    """The run index is rebuilt this often even when nothing changed."""
+
+    lookahead_s: int = pydantic.Field(default=600, ge=1, le=64_800)
+    """How far the index sees; at most 18 h, because a run is a 16-bit second in it."""
+
+    grace_s: float = pydantic.Field(default=30, ge=1, le=3600)
+    """How long a run that could not be created keeps trying, and an ended run is remembered."""
+
+    loop_interval_s: float = pydantic.Field(default=1, gt=0, le=60)
+    """The loop wakes at least this often; it also wakes exactly at the next due time."""
+
+    inbox_size: int = pydantic.Field(default=1000, ge=10)
+    """Queries beyond it are refused as busy; watch hints coalesce, results wait."""
+
+    min_interval_s: int = pydantic.Field(default=10, ge=1)
+    """A shorter interval is refused: Job creation costs more than that is worth."""
+
+    creates_in_flight: int = pydantic.Field(default=48, ge=1, le=512)
+    """Concurrent creates; above 64 the API server's own queue grows, not the rate."""
+
+    status_in_flight: int = pydantic.Field(default=4, ge=1, le=64)
+    """Concurrent status patches: they must never crowd out creates."""
+
+    request_timeout_s: float = pydantic.Field(default=10, gt=0)
+    """Every call has one: the client libraries' default is to wait for ever."""
+
+    prune_s: float = pydantic.Field(default=600, gt=0)
+    """Own LIST against missed deletions: a deleted schedule must not go on creating Jobs."""
+
+    @pydantic.model_validator(mode="after")
+    def _rebuilds_before_the_index_ends(self) -> Self:
+        if self.index_rebuild_s >= self.lookahead_s:
+            raise ValueError(
+                f"indexRebuild ({self.index_rebuild_s:g}) must be below lookahead "
+                f"({self.lookahead_s}): the index would run dry before it is rebuilt"
+            )
+        return self
+
+    @pydantic.model_validator(mode="after")
+    def _fits_the_index(self) -> Self:
+        if self.lookahead_s + self.grace_s > 65_000:
+            raise ValueError(
+                f"lookahead ({self.lookahead_s}) and grace ({self.grace_s:g}) must not exceed "
+                "65000 together: a run in the index is a 16-bit second"
+            )
+        return self
+
+    def warnings(self) -> list[str]:
+        """Settings that work but defeat their purpose, as sentences."""
+        found = []
+        if self.grace_s <= self.loop_interval_s:
+            found.append(
+                f"grace ({self.grace_s:g}) should exceed loopInterval ({self.loop_interval_s:g}), "
+                "or a run can leave its grace between two looks"
+            )
+        if self.pre_schedule_s < self.loop_interval_s:
+            found.append(
+                f"preSchedule ({self.pre_schedule_s:g}) should be at least loopInterval "
+                f"({self.loop_interval_s:g}), or runs are prepared late"
+            )
+        return found
+
+
+def load(
+    *, file: Path | None, environment: Mapping[str, str] = os.environ, **flags: object
+) -> Settings:
+    """Settings from a YAML file, the environment and flags; the later wins."""
+    values: dict[str, object] = {}
+    if file is not None:
+        values.update(_read_file(file))
+    for name in Settings.model_fields:
+        if (text := environment.get(_name_in_environment(name))) is not None:
+            values[name] = tuple(text.split(",")) if name == "namespaces" else text
+    values.update({name: value for name, value in flags.items() if value})
+    # An alias and a field name for one setting would both be kept: the later must win.
+    aliases = {field.alias: name for name, field in Settings.model_fields.items()}
+    merged = {aliases.get(name, name): value for name, value in values.items()}
+    try:
+        return Settings.model_validate(merged)
+    except pydantic.ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(_name_in_file(str(part)) for part in first["loc"])
+        message = first["msg"].removeprefix("Value error, ")
+        raise errors.BadSetting(f"{where}: {message}" if where else message) from None
+
+
+def _read_file(file: Path) -> dict[str, object]:
+    try:
+        content = yaml.safe_load(file.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise errors.BadSetting(f"--config {file}: {error.strerror}") from None
+    except yaml.YAMLError as error:
+        raise errors.BadSetting(
+            f"--config {file}: not YAML: {' '.join(str(error).split())}"
+        ) from None
+    if content is None:
+        return {}
+    if not isinstance(content, dict):
+        raise errors.BadSetting(f"--config {file}: expected a mapping of settings")
+    return content

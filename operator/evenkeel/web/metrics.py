@@ -1,0 +1,77 @@
+"""Every number of the operator, in a registry of its own. No label holds a user's text."""
+
+from collections.abc import Callable, Iterator
+
+from prometheus_client import CollectorRegistry, Counter, Histogram
+from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+_SECONDS = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300)
+_SHORT = (0.0001, 0.0005, 0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1)
+
+
+class Metrics:
+    """Counters and histograms that the shell feeds; gauges are read when somebody scrapes."""
+
+    def __init__(self) -> None:
+        self.registry = CollectorRegistry()
+        self.lateness = self._histogram(
+            "evenkeel_run_lateness_seconds", "Create sent after the due time, runs taken in time"
+        )
+        self.create_s = self._histogram("evenkeel_create_seconds", "Duration of a create call")
+        self.step_s = self._histogram("evenkeel_loop_step_seconds", "Duration of a step", _SHORT)
+        self.lag_s = self._histogram(
+            "evenkeel_loop_lag_seconds", "Step begun after the time it was due", _SHORT
+        )
+        self.status_s = self._histogram(
+            "evenkeel_status_write_seconds", "Duration of a status patch"
+        )
+        self.runs = self._counter("evenkeel_runs", "Runs by their final state", "state")
+        self.skipped = self._counter("evenkeel_runs_skipped", "Runs a policy refused", "reason")
+        self.missed = self._counter(
+            "evenkeel_runs_missed", "Runs nobody launched in time", "reason"
+        )
+        self.creates = self._counter("evenkeel_creates", "What creates proved", "verdict")
+        self.status_writes = self._counter(
+            "evenkeel_status_writes", "Status patches by outcome", "outcome"
+        )
+        self.watch_restarts = self._counter(
+            "evenkeel_watch_restarts", "Watches begun anew", "reason"
+        )
+        self.events_dropped = Counter(
+            "evenkeel_events_dropped", "Kubernetes Events not sent", registry=self.registry
+        )
+
+    def create_answered(self, verdict: str, took_s: float) -> None:
+        """A create was answered."""
+        self.creates.labels(verdict).inc()
+        self.create_s.observe(took_s)
+
+    def status_answered(self, outcome: str, took_s: float) -> None:
+        """A status patch was answered."""
+        self.status_writes.labels(outcome).inc()
+        self.status_s.observe(took_s)
+
+    def stepped(self, took_s: float, lag_s: float) -> None:
+        """The loop made a step."""
+        self.step_s.observe(took_s)
+        self.lag_s.observe(lag_s)
+
+    def gauges(self, read: Callable[[], dict[str, tuple[str, float]]]) -> None:
+        """Gauges by name: (help, value), read at each scrape."""
+        self.registry.register(_Gauges(read))
+
+    def _histogram(self, name: str, text: str, buckets: tuple[float, ...] = _SECONDS) -> Histogram:
+        return Histogram(name, text, buckets=buckets, registry=self.registry)
+
+    def _counter(self, name: str, text: str, label: str) -> Counter:
+        return Counter(name, text, [label], registry=self.registry)
+
+
+class _Gauges(Collector):
+    def __init__(self, read: Callable[[], dict[str, tuple[str, float]]]) -> None:
+        self._read = read
+
+    def collect(self) -> Iterator[Metric]:
+        for name, (text, value) in self._read().items():
+            yield GaugeMetricFamily(name, text, value=value)

@@ -1,0 +1,38 @@
+"""Durations as users write them: `25m`, `1h30m`, `2d`, `1w`.
+
+Called by the reader of manifests, by settings, and wherever an interval is shown. Does not judge
+whether a duration suits its field (bounds are the caller's) and knows no fractions of a second.
+"""
+
+import re
+
+from evenkeel.errors import BadField
+
+_UNIT_S = {"w": 604_800, "d": 86_400, "h": 3_600, "m": 60, "s": 1}
+_WHOLE = re.compile(r"([0-9]+[wdhms])+", re.ASCII)
+_PART = re.compile(r"([0-9]+)([wdhms])", re.ASCII)
+_LONGEST_TEXT = 64  # keeps every number short enough to be read in no time
+_SHOWN = 40
+
+
+def parse_duration(text: str, *, field: str = "interval.every") -> int:
+    """Seconds of a duration; `field` is named in the refusal."""
+    if len(text) > _LONGEST_TEXT or not _WHOLE.fullmatch(text):
+        shown = text if len(text) <= _SHOWN else text[:_SHOWN] + "..."
+        raise BadField(
+            field,
+            f"{shown!r} is not a duration; write numbers with the units w, d, h, m or s, "
+            "such as 25m or 1h30m",
+        )
+    return sum(int(number) * _UNIT_S[unit] for number, unit in _PART.findall(text))
+
+
+def format_duration(seconds: int) -> str:
+    """The shortest text that `parse_duration` reads back as the same number."""
+    parts = []
+    rest = seconds
+    for unit, size_s in _UNIT_S.items():
+        number, rest = divmod(rest, size_s)
+        if number:
+            parts.append(f"{number}{unit}")
+    return "".join(parts) or "0s"

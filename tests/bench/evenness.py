@@ -1,0 +1,173 @@
+"""How even the load becomes, and how long placing and rebalancing take.
+
+The sets: 50, 200 and 1,000 schedules; mixed (a period of 1, 2, 3, 4, 6, 12 or 24 hours each) or
+all daily; of equal weight, or weights of ten times a log-normal with sigma 1. Twenty seeds of each,
+all placed at one instant, in order, as one `kubectl apply` brings them. The figure is the busiest
+slot in units of the mean slot (1 is perfect); beside it what others do with the same set: by hash
+of the name, all at the full hour, and the bound that no arrangement passes.
+"""
+
+import statistics
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from tests.bench._measure import percentile
+
+from evenkeel.balance import LoadMap, Member, place, plan_rebalance
+from evenkeel.model import DAY_S, Instant, Interval, Timing
+
+A_MORNING_IN_MARCH: Instant = 1_803_895_633  # 2027-03-01T10:07:13Z
+HOUR_S = 3600
+SEEDS = 20
+PERIODS_H = (1, 2, 3, 4, 6, 12, 24)
+"""With these the weighted set of 200, all at the full hour, has the 12.2 of the specification."""
+PRE_SCHEDULE_S = 10
+
+
+def members(count: int, *, daily: bool, weighted: bool, seed: int) -> list[Member]:
+    """A set: intervals that wait to be placed."""
+    rng = np.random.default_rng(seed)
+    hours = rng.choice(PERIODS_H, count)
+    weights = np.clip(np.rint(10 * rng.lognormal(0, 1, count)), 1, 1000).astype(int)
+    return [
+        Member(
+            key=f"set-{seed}/job-{n}",
+            timing=Timing(Interval(DAY_S if daily else int(hours[n]) * HOUR_S)),
+            weight=int(weights[n]) if weighted else 1,
+        )
+        for n in range(count)
+    ]
+
+
+def with_anchor(member: Member, anchor: Instant, now: Instant) -> Member:
+    rule = Interval(member.interval.every_s, 0, anchor)
+    return replace(member, timing=replace(member.timing, rule=rule), placed_at=now)
+
+
+def placed(given: list[Member], now: Instant, *, observe: bool = False) -> LoadMap:
+    """One after the other, each looking at those before."""
+    load = LoadMap(now)
+    for member in given:
+        found = place(load, member, now, pre_schedule_s=PRE_SCHEDULE_S, observe=observe)
+        load.put(with_anchor(member, found.anchor, now))
+    return load
+
+
+def at_full_hours(given: list[Member], now: Instant) -> LoadMap:
+    load = LoadMap(now)
+    load.put_all([with_anchor(m, now // DAY_S * DAY_S - m.interval.every_s, now) for m in given])
+    return load
+
+
+def rebalanced(load: LoadMap, now: Instant) -> float:
+    plan = plan_rebalance(
+        load, now, pre_schedule_s=PRE_SCHEDULE_S, cooldown_s=0, protection_window_s=0
+    )
+    return plan.projected.peak_to_mean
+
+
+def rows() -> Iterator[dict[str, Any]]:
+    yield from evenness_rows()
+    yield from speed_rows()
+
+
+def evenness_rows() -> Iterator[dict[str, Any]]:
+    for count in (50, 200, 1000):
+        for daily in (False, True):
+            for weighted in (False, True):
+                kind = "daily" if daily else "mixed"
+                name = f"{count} {kind} {'weighted' if weighted else 'equal'}"
+                yield from set_rows(name, count, daily=daily, weighted=weighted)
+
+
+def set_rows(name: str, count: int, *, daily: bool, weighted: bool) -> Iterator[dict[str, Any]]:
+    now = A_MORNING_IN_MARCH
+    found: dict[str, list[float]] = {}
+    for seed in range(SEEDS):
+        given = members(count, daily=daily, weighted=weighted, seed=seed)
+        load = placed(given, now)
+        shown = load.distribution(now)
+        one = {
+            "placed": shown.peak_to_mean,
+            "rebalanced": rebalanced(load, now),
+            "rebalanced_later": rebalanced(load, now + 31 * HOUR_S),
+            "hash": placed(given, now, observe=True).distribution(now).peak_to_mean,
+            "full_hours": at_full_hours(given, now).distribution(now).peak_to_mean,
+            "bound": shown.lower_bound,
+        }
+        for key, value in one.items():
+            found.setdefault(key, []).append(value)
+    means = {key: round(statistics.mean(values), 3) for key, values in found.items()}
+    beside = {key: means[key] for key in ("hash", "full_hours", "bound")}
+    beside["seeds"] = SEEDS
+    for figure, text in (
+        ("placed", "one by one"),
+        ("rebalanced", "rebalanced"),
+        ("rebalanced_later", "rebalanced in operation"),
+    ):
+        yield {
+            "name": f"{name}, {text}",
+            "value": means[figure],
+            "unit": "peak/mean",
+            "worst_seed": round(max(found[figure]), 3),
+            **beside,
+        }
+
+
+def speed_rows() -> Iterator[dict[str, Any]]:
+    for count in (1_000, 10_000):
+        yield from place_rows(count)
+    yield from arrival_rows(10_000)
+    yield from rebalance_rows(10_000)
+
+
+def place_rows(count: int) -> Iterator[dict[str, Any]]:
+    now = A_MORNING_IN_MARCH
+    load = placed(members(count, daily=False, weighted=True, seed=1), now)
+    newcomers = members(300, daily=False, weighted=True, seed=2)
+    took_ms = sorted(
+        timed_ms(lambda member=member: place(load, member, now, pre_schedule_s=PRE_SCHEDULE_S))
+        for member in newcomers
+    )
+    yield {
+        "name": f"place one among {count:,}",
+        "value": round(statistics.median(took_ms), 4),
+        "unit": "ms",
+        "p99": round(percentile(took_ms, 99), 4),
+    }
+
+
+def arrival_rows(count: int) -> Iterator[dict[str, Any]]:
+    given = members(count, daily=False, weighted=True, seed=3)
+    rounds = [timed_ms(lambda: placed(given, A_MORNING_IN_MARCH)) for _ in range(3)]
+    yield {
+        "name": f"{count:,} placements, one after the other",
+        "value": round(statistics.median(rounds), 1),
+        "unit": "ms",
+        "rounds": [round(took, 1) for took in rounds],
+    }
+
+
+def rebalance_rows(count: int) -> Iterator[dict[str, Any]]:
+    now = A_MORNING_IN_MARCH
+    given = members(count, daily=False, weighted=True, seed=4)
+    for text, load in (
+        ("placed by hash", placed(given, now, observe=True)),
+        ("placed by load", placed(given, now)),
+    ):
+        rounds = [timed_ms(lambda load=load: rebalanced(load, now)) for _ in range(3)]
+        yield {
+            "name": f"rebalance {count:,}, {text}",
+            "value": round(statistics.median(rounds), 1),
+            "unit": "ms",
+            "rounds": [round(took, 1) for took in rounds],
+        }
+
+
+def timed_ms(work: Callable[[], object]) -> float:
+    started = time.perf_counter()
+    work()
+    return (time.perf_counter() - started) * 1e3

@@ -1,0 +1,94 @@
+"""Clusters for the tests in this directory, started once a session and only if a test asks.
+
+`cluster` is any real API server: a kubeconfig named by EVENKEEL_TEST_KUBECONFIG, kind, or our own.
+`own_cluster` is always our own (faults, other users, the audit log). `kwok_cluster` is our own with
+a fake node, on which Jobs finish. `namespace` is in whichever of them the test asks for. With
+EVENKEEL_TEST_CLUSTER=NAME they are found or started under that name and left running, which saves
+the start when one test is run again and again.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+
+import pytest
+from tests.cluster.harness import Cluster, HarnessError, prepare, start
+from tests.cluster.harness.cluster import Pods
+from tests.cluster.harness.report import say
+
+KEPT = os.environ.get("EVENKEEL_TEST_CLUSTER")
+
+_unavailable: dict[Pods, str] = {}  # why there is no such cluster in this session
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Builds what the chosen tests need before the first of them: a test's time limit is not meant
+    for minutes of compiling, and whoever waits should see the progress."""
+    if session.config.option.collectonly:
+        return
+    wanted = {name for item in session.items for name in getattr(item, "fixturenames", ())}
+    capture = session.config.pluginmanager.getplugin("capturemanager")
+    with capture.global_and_fixture_disabled() if capture else nullcontext():
+        if "cluster" in wanted:
+            _prepare("none", own="own_cluster" in wanted)
+        if "kwok_cluster" in wanted:
+            _prepare("kwok", own=True)
+
+
+def _prepare(pods: Pods, *, own: bool) -> None:
+    try:
+        prepare(pods, own=own)
+    except HarnessError as error:  # the tests that need no cluster should run all the same
+        _unavailable[pods] = str(error)
+        say(str(error))
+
+
+@pytest.fixture(scope="session")
+def cluster() -> Iterator[Cluster]:
+    with _running(KEPT or _name(), "none") as found:
+        yield found
+
+
+@pytest.fixture(scope="session")
+def own_cluster(cluster: Cluster) -> Iterator[Cluster]:
+    if cluster.kind == "built":
+        yield cluster
+        return
+    with _running(f"{KEPT}-own" if KEPT else _name(), "none", own=True) as found:
+        yield found
+
+
+@pytest.fixture(scope="session")
+def kwok_cluster() -> Iterator[Cluster]:
+    with _running(f"{KEPT}-kwok" if KEPT else _name(), "kwok") as found:
+        yield found
+
+
+@pytest.fixture
+def namespace(request: pytest.FixtureRequest) -> Iterator[str]:
+    asked = [each for each in ("kwok_cluster", "own_cluster") if each in request.fixturenames]
+    found: Cluster = request.getfixturevalue(asked[0] if asked else "cluster")
+    name = f"test-{secrets.token_hex(4)}"
+    found.kubectl("create", "namespace", name)
+    yield name
+    # Gone in a few seconds, which no test waits for: the next one has a name of its own.
+    found.kubectl("delete", "namespace", name, "--wait=false", check=False)
+
+
+@contextmanager
+def _running(name: str, pods: Pods, *, own: bool = False) -> Iterator[Cluster]:
+    if pods in _unavailable:
+        pytest.fail(_unavailable[pods])
+    found = start(name, pods, own=own, keep=KEPT is not None)
+    try:
+        yield found
+    finally:
+        if not KEPT:
+            found.stop()
+
+
+def _name() -> str:
+    return f"test-{secrets.token_hex(3)}"

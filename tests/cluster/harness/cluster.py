@@ -1,0 +1,102 @@
+"""The one face of every cluster, whoever made it, and the wishes one may have about it.
+
+Made by choose.py; called by tests. Not guaranteed here: what only a control plane of our own can
+do (other users, an audit log, faults); asking another cluster for it is an error with a sentence.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from .report import HarnessError
+
+Pods = Literal["none", "kwok"]
+Profile = Literal["default", "tuned"]
+Kind = Literal["named", "kind", "built"]
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """Wishes about a control plane of our own; other clusters are taken as they are."""
+
+    # Flags of the controller manager and the scheduler. "tuned": as fast as the machine goes.
+    # "default": what users have, for measuring against: three Jobs a second, and 5 s more to start.
+    profile: Profile = "tuned"
+    # Shows what OpenShift would refuse: an owner reference to what one may not update.
+    owner_references_permission_enforcement: bool = True
+    # Where the API server listens, and the address by which nodes and Pods would reach it.
+    bind_address: str = "127.0.0.1"
+    host_address: str = "127.0.0.1"
+    # How long a Job's Pod runs on kwok's fake node, unless its annotation says otherwise.
+    pod_seconds: float = 0.2
+    # More flags of the API server, for a test about one of them.
+    api_server_flags: tuple[str, ...] = ()
+
+
+DEFAULT = Options()
+
+
+class Cluster:
+    kind: Kind
+    kubeconfig: Path  # of an administrator
+    server: str
+    audit_log: Path | None = None  # JSON lines: who did what to evenkeel.dev and batch objects
+
+    def __init__(self, *, kind: Kind, kubeconfig: Path, server: str, kubectl: Path | str) -> None:
+        self.kind = kind
+        self.kubeconfig = kubeconfig
+        self.server = server
+        self._kubectl = str(kubectl)
+
+    def kubectl(
+        self, *args: str, input: str | None = None, check: bool = True, timeout: float = 60
+    ) -> subprocess.CompletedProcess[str]:
+        """Runs kubectl as the administrator; with `check`, its refusal is an error with its words.
+
+        Another `--kubeconfig` among the arguments wins over the administrator's."""
+        try:
+            done = subprocess.run(
+                [self._kubectl, "--kubeconfig", str(self.kubeconfig), *args],
+                input=input,
+                # Without an input kubectl must not wait for the terminal's.
+                stdin=subprocess.DEVNULL if input is None else None,
+                capture_output=True,
+                text=True,
+                check=False,
+                timeout=timeout,
+                env=self._environment(),
+            )
+        except subprocess.TimeoutExpired as error:
+            raise HarnessError(
+                f"`kubectl {' '.join(args)}` took more than {timeout:.0f} seconds."
+            ) from error
+        if check and done.returncode != 0:
+            raise HarnessError(f"`kubectl {' '.join(args)}` failed: {done.stderr.strip()}")
+        return done
+
+    def user_kubeconfig(self, user: str, groups: Sequence[str] = ()) -> Path:
+        """A kubeconfig by which the API server knows its bearer as `user`, in `groups`."""
+        raise self._needs_our_own(f"a certificate for {user}")
+
+    def stop_api_server(self) -> None:
+        """As a crash does: at once, connections cut, what was asked last perhaps done or not."""
+        raise self._needs_our_own("stopping the API server")
+
+    def start_api_server(self) -> None:
+        """The same address, the same data; returns when it is ready."""
+        raise self._needs_our_own("starting the API server")
+
+    def stop(self) -> None:
+        """Ends what the harness started; a cluster that was named stays as it is."""
+
+    def _environment(self) -> dict[str, str]:
+        # A user's kubectl preferences could change what commands mean.
+        return {**os.environ, "KUBERC": "off"}
+
+    def _needs_our_own(self, what: str) -> HarnessError:
+        return HarnessError(f"{what} needs a control plane of our own: start(own=True).")

@@ -1,0 +1,335 @@
+"""The CRD on a real API server: what it takes, what it refuses and in which words, what it keeps.
+
+The specs are those of the reader's unit tests, so that what is proven there holds here: whatever
+the API server refuses `read` refuses with the same sentence, and the other way round for rules
+that both know. Each table goes to the server in one kubectl call per verb.
+"""
+
+import json
+import re
+import subprocess
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.cluster.harness import Cluster
+from tests.unit.resource.cases import (
+    GOOD,
+    LET_THROUGH_BY_THE_SCHEMA,
+    ONE_OF,
+    REFUSED_BY_BOTH,
+    REFUSED_IN_OTHER_WORDS,
+    TEMPLATE,
+    Json,
+    spec,
+)
+
+from evenkeel.model import Rejection, Schedule
+from evenkeel.resource.read import read
+
+CRDS = Path(__file__).parents[2] / "crds"
+VERBS = {
+    "create": ("create",),
+    "apply": ("apply",),
+    "server-side apply": ("apply", "--server-side"),
+}
+BAD = [
+    *((bad, bad.sentence) for bad in REFUSED_BY_BOTH),
+    *((bad, words) for bad, words in REFUSED_IN_OTHER_WORDS),
+]
+PATIENCE_S = 30
+
+
+@pytest.fixture(scope="module")
+def server(cluster: Cluster) -> Cluster:
+    """A cluster that knows ScheduledJobs, by plain client-side apply."""
+    cluster.kubectl("apply", "-f", str(CRDS))
+    # not `kubectl wait`: it fails while the new CRD has no conditions at all. And not `get` alone:
+    # until the schema is published too, kubectl validates by rules of its own.
+    give_up = time.monotonic() + PATIENCE_S
+    for question in (("get", "scheduledjobs"), ("explain", "scheduledjobs.spec.interval")):
+        while cluster.kubectl(*question, check=False).returncode != 0:
+            assert time.monotonic() < give_up, f"`kubectl {' '.join(question)}` is still refused"
+            time.sleep(0.1)
+    return cluster
+
+
+def manifest(name: str, spec: Any) -> Json:
+    return {
+        "apiVersion": "evenkeel.dev/v1alpha1",
+        "kind": "ScheduledJob",
+        "metadata": {"name": name},
+        "spec": spec,
+    }
+
+
+def send(
+    server: Cluster, ns: str, specs: dict[str, Any], *arguments: str
+) -> subprocess.CompletedProcess[str]:
+    # one document each: kubectl checks a List by the client's rules instead of the server's
+    text = "\n---\n".join(json.dumps(manifest(name, each)) for name, each in specs.items())
+    return server.kubectl(*arguments, "-n", ns, "-f", "-", input=text, check=False)
+
+
+def get(server: Cluster, ns: str, name: str) -> Json:
+    out = server.kubectl("get", "sj", name, "-n", ns, "-o", "json").stdout
+    found: Json = json.loads(out)
+    return found
+
+
+def columns(server: Cluster, ns: str, *arguments: str) -> list[list[str]]:
+    lines = server.kubectl("get", "sj", "-n", ns, *arguments).stdout.splitlines()
+    return [re.split(r"\s{2,}", line.strip()) for line in lines]
+
+
+def report_status(server: Cluster, ns: str, name: str, status: Json) -> None:
+    patch = json.dumps({"status": status})
+    server.kubectl(
+        "patch", "sj", name, "-n", ns, "--subresource=status", "--type=merge", "-p", patch
+    )
+
+
+# --- what is taken and what is refused --------------------------------------------------------
+
+
+@pytest.fixture(scope="module", params=VERBS)
+def refusals(
+    server: Cluster, request: pytest.FixtureRequest
+) -> tuple[dict[str, str], subprocess.CompletedProcess[str]]:
+    """By name of the object: what the server said to each bad spec, by one verb."""
+    specs = {f"bad-{number}": bad.spec for number, (bad, _) in enumerate(BAD)}
+    done = send(server, "default", specs, *VERBS[request.param], "--dry-run=server")
+    answers = {
+        found[1]: line
+        for line in done.stderr.splitlines()
+        if (found := re.search(r"\b(bad-[0-9]+)\b", line)) is not None
+    }
+    return answers, done
+
+
+@pytest.mark.parametrize(
+    "number", range(len(BAD)), ids=[bad.why.replace(" ", "_") for bad, _ in BAD]
+)
+def test_what_is_wrong_is_refused_at_its_field_with_a_sentence(
+    refusals: tuple[dict[str, str], subprocess.CompletedProcess[str]], number: int
+) -> None:
+    answers, done = refusals
+    bad, words = BAD[number]
+    assert f"bad-{number}" in answers, done.stderr[-2000:]
+    assert f"{bad.field}: " in answers[f"bad-{number}"]
+    assert any(word in answers[f"bad-{number}"] for word in words.split("|"))
+    assert f"scheduledjob.evenkeel.dev/bad-{number} " not in done.stdout
+
+
+@pytest.mark.parametrize("verb", VERBS.values(), ids=VERBS)
+def test_what_is_right_is_taken_and_read_as_it_was_written(
+    server: Cluster, namespace: str, verb: tuple[str, ...]
+) -> None:
+    specs = {f"good-{number}": each for number, each in enumerate(GOOD.values())}
+    done = send(server, namespace, specs, *verb)
+    assert done.returncode == 0, done.stderr
+    stored = json.loads(server.kubectl("get", "sj", "-n", namespace, "-o", "json").stdout)["items"]
+    assert len(stored) == len(GOOD)
+    for raw in stored:
+        name = raw["metadata"]["name"]
+        # defaults that the server filled in must be those that the reader takes for granted
+        written = {"metadata": raw["metadata"], "spec": specs[name]}
+        ours, theirs = read(written), read(raw)
+        assert isinstance(ours, Schedule), ours
+        assert isinstance(theirs, Schedule), theirs
+        template = {"template": b"", "template_hash": ""}  # nulls in it may be pruned
+        assert replace(theirs, **template) == replace(ours, **template)
+
+
+def test_what_no_schema_can_know_is_taken_and_refused_by_the_reader(
+    server: Cluster, namespace: str
+) -> None:
+    specs = {f"odd-{number}": bad.spec for number, bad in enumerate(LET_THROUGH_BY_THE_SCHEMA)}
+    done = send(server, namespace, specs, "create")
+    assert done.returncode == 0, done.stderr
+    for number, bad in enumerate(LET_THROUGH_BY_THE_SCHEMA):
+        result = read(get(server, namespace, f"odd-{number}"))
+        assert isinstance(result, Rejection)
+        assert (result.field, result.reason) == (bad.field, bad.reason)
+
+
+def test_a_misspelt_field_is_refused(server: Cluster, namespace: str) -> None:
+    done = send(server, namespace, {"x": spec(schedule="@daily", timezone="UTC")}, "create")
+    assert done.returncode != 0
+    assert 'unknown field "spec.timezone"' in done.stderr
+
+
+def test_a_second_kind_is_refused_until_the_first_is_null(server: Cluster, namespace: str) -> None:
+    send(server, namespace, {"x": spec(schedule="@daily")}, "create")
+    patch = ("patch", "sj", "x", "-n", namespace, "--type=merge", "-p")
+    refused = server.kubectl(*patch, '{"spec": {"hourly": {"minute": 5}}}', check=False)
+    assert ONE_OF in refused.stderr
+    assert "set the old one to null" in refused.stderr
+    server.kubectl(*patch, '{"spec": {"hourly": {"minute": 5}, "schedule": null}}')
+    changed = get(server, namespace, "x")["spec"]
+    assert changed["hourly"] == {"minute": 5}
+    assert changed.get("schedule") is None
+
+
+def test_a_second_kind_is_exchanged_by_server_side_apply(server: Cluster, namespace: str) -> None:
+    apply = ("apply", "--server-side")
+    assert send(server, namespace, {"x": spec(schedule="@daily")}, *apply).returncode == 0
+    changed = spec(schedule=None, interval={"every": "25m"})
+    done = send(server, namespace, {"x": changed}, *apply)
+    assert done.returncode == 0, done.stderr
+    assert isinstance(read(get(server, namespace, "x")), Schedule)
+
+
+# --- what is filled in and what is kept -------------------------------------------------------
+
+
+def test_defaults_appear(server: Cluster, namespace: str) -> None:
+    send(server, namespace, {"x": spec(schedule="@daily")}, "create")
+    assert get(server, namespace, "x")["spec"] == {
+        "schedule": "@daily",
+        "timeZone": "UTC",
+        "suspend": False,
+        "missedRuns": "Latest",
+        "catchUpLimit": 100,
+        "concurrencyPolicy": "Allow",
+        "maxQueued": 20,
+        "priority": 0,
+        "placement": {"weight": 1, "pinned": False},
+        "retry": {"limit": 0, "delaySeconds": 10, "factor": 2, "maxDelaySeconds": 3600},
+        "successfulJobsHistoryLimit": 3,
+        "failedJobsHistoryLimit": 1,
+        "jobTemplate": TEMPLATE,
+    }
+
+
+def test_half_a_policy_is_completed(server: Cluster, namespace: str) -> None:
+    send(server, namespace, {"x": spec(schedule="@daily", dst={"fold": "Both"})}, "create")
+    assert get(server, namespace, "x")["spec"]["dst"] == {"gap": "Shift", "fold": "Both"}
+
+
+def test_fields_of_newer_jobs_and_pods_are_kept_at_every_level(
+    server: Cluster, namespace: str
+) -> None:
+    template = {
+        "newer": 1,
+        "metadata": {"newer": 2},
+        "spec": {
+            "newer": 3,
+            "template": {
+                "metadata": {"newer": 4},
+                "spec": {
+                    "newer": {"deep": [5]},
+                    "containers": [
+                        {"name": "main", "newer": 6, "securityContext": {"newer": [{"a": 7}]}}
+                    ],
+                },
+            },
+        },
+    }
+    done = send(server, namespace, {"x": spec(schedule="@daily", jobTemplate=template)}, "create")
+    assert done.returncode == 0, done.stderr
+    assert get(server, namespace, "x")["spec"]["jobTemplate"] == template
+
+
+def test_a_cronjob_becomes_a_scheduled_job_by_two_lines(server: Cluster, namespace: str) -> None:
+    cronjob = manifest(
+        "x",
+        {
+            "schedule": "0 3 * * *",
+            "timeZone": "Europe/Berlin",
+            "startingDeadlineSeconds": 60,
+            "concurrencyPolicy": "Forbid",
+            "suspend": True,
+            "successfulJobsHistoryLimit": 5,
+            "failedJobsHistoryLimit": 0,
+            "jobTemplate": TEMPLATE,
+        },
+    )
+    changed = json.dumps(cronjob)
+    original = json.dumps({**cronjob, "apiVersion": "batch/v1", "kind": "CronJob"})
+    for text in (original, changed):
+        server.kubectl("create", "-n", namespace, "-f", "-", input=text)
+    stored = get(server, namespace, "x")["spec"]
+    assert {name: stored[name] for name in cronjob["spec"]} == cronjob["spec"]
+
+
+STATUS: Json = {
+    "observedGeneration": 1,
+    "scheduleText": "*/5 * * * *",
+    "nextRunTime": "2126-01-01T00:00:00Z",
+    "upcoming": ["2126-01-01T00:00:00Z"],
+    "lastScheduleTime": "2026-01-01T00:00:00Z",
+    "lastResult": "succeeded",
+    "active": [{"kind": "Job", "name": "x-1"}],
+    "activeCount": 2,
+    "recent": [{"due": "2026-01-01T00:00:00Z", "state": "succeeded", "attempt": 1}],
+    "counts": {"succeeded": 1, "lost": 0},
+    "mark": "2026-01-01T00:00:00Z",
+    "timing": {"hash": "h", "since": "2026-01-01T00:00:00Z", "fields": {"schedule": "x"}},
+    "waiting": [{"due": "2026-01-01T00:00:00Z", "kind": "s"}],
+    "placement": {"anchor": "2026-01-01T00:00:00Z", "slot": 57, "load": 2.5},
+    "conditions": [
+        {
+            "type": "Ready",
+            "status": "True",
+            "reason": "Ok",
+            "message": "",
+            "lastTransitionTime": "2026-01-01T00:00:00Z",
+        }
+    ],
+}
+
+
+def with_unknown_fields(value: Any) -> Any:
+    """The same, and in every object a field that only a newer operator knows."""
+    if isinstance(value, dict):
+        return {**{name: with_unknown_fields(part) for name, part in value.items()}, "newer": "?"}
+    if isinstance(value, list):
+        return [with_unknown_fields(part) for part in value]
+    return value
+
+
+def test_the_status_of_a_newer_operator_is_kept(server: Cluster, namespace: str) -> None:
+    send(server, namespace, {"x": spec(schedule="*/5 * * * *")}, "create")
+    status = with_unknown_fields(STATUS)
+    report_status(server, namespace, "x", status)
+    assert get(server, namespace, "x")["status"] == status
+
+
+# --- what people see --------------------------------------------------------------------------
+
+
+def test_columns_before_the_operator_has_seen_a_schedule(server: Cluster, namespace: str) -> None:
+    send(server, namespace, {"x": spec(schedule="*/5 * * * *")}, "create")
+    head, row = columns(server, namespace)
+    assert head == [
+        "NAME", "SCHEDULE", "NEXT", "LAST", "RESULT", "ACTIVE", "SUSPEND", "AGE",
+    ]  # fmt: skip
+    assert (row[0], row[-2]) == ("x", "false")
+
+
+def test_columns_show_what_the_operator_reports(server: Cluster, namespace: str) -> None:
+    paused = spec(schedule="*/5 * * * *", timeZone="Europe/Berlin", priority=7, suspend=True)
+    send(server, namespace, {"x": paused}, "create")
+    report_status(server, namespace, "x", STATUS)
+    _, row = columns(server, namespace)
+    assert row[:4] == ["x", "*/5 * * * *", "2126-01-01T00:00:00Z", row[3]]
+    assert re.fullmatch(r"[0-9]+[ydhms][0-9a-z]*", row[3]), "LAST is an age"
+    assert row[4:7] == ["succeeded", "2", "true"]
+    head, row = columns(server, namespace, "-o", "wide")
+    assert head[-3:] == ["ZONE", "SLOT", "PRIORITY"]
+    assert row[-3:] == ["Europe/Berlin", "57", "7"]
+
+
+def test_it_is_found_by_short_name_and_category(server: Cluster, namespace: str) -> None:
+    send(server, namespace, {"x": spec(schedule="@daily")}, "create")
+    for name in ("sj", "scheduledjob", "evenkeel"):
+        out = server.kubectl("get", name, "-n", namespace, "-o", "name").stdout
+        assert out == "scheduledjob.evenkeel.dev/x\n"
+
+
+def test_people_can_ask_what_a_field_means(server: Cluster) -> None:
+    out = server.kubectl("explain", "scheduledjob.spec.interval").stdout
+    assert "runs are at anchor + offset" in out.lower().replace("\n    ", " ")

@@ -1,0 +1,80 @@
+"""Builders for the load: a member a line, and the plain recount that everything is held to."""
+
+from dataclasses import replace
+
+from evenkeel.balance import LoadMap, Member, Place, place
+from evenkeel.model import DAY_S, At, Cron, Hourly, Instant, Interval, Timing, Window
+from evenkeel.when import compile_timing
+
+A_MORNING_IN_MARCH: Instant = 1_803_895_633  # 2027-03-01T10:07:13Z
+MINUTE_S = 60
+HOUR_S = 3600
+SLOT_S = 900
+PRE_SCHEDULE_S = 10
+
+
+def every(
+    every_s: int,
+    *,
+    key: str = "ns/a",
+    anchor: Instant | None = None,
+    weight: int = 1,
+    zone: str = "UTC",
+    window: Window | None = None,
+    pinned: bool = False,
+    placed_at: Instant | None = None,
+    counts: bool = True,
+) -> Member:
+    """An interval without offset: waiting to be placed, or placed with that anchor."""
+    rule = Interval(every_s) if anchor is None else Interval(every_s, 0, anchor)
+    if anchor is not None and placed_at is None:
+        placed_at = anchor
+    return Member(
+        key=key,
+        timing=Timing(rule, zone=zone),
+        weight=weight,
+        counts=counts,
+        placed_at=placed_at,
+        window=window,
+        pinned=pinned,
+    )
+
+
+def fixed(
+    rule: Cron | Hourly | Interval | At,
+    *,
+    key: str = "ns/fixed",
+    weight: int = 1,
+    zone: str = "UTC",
+) -> Member:
+    """A schedule whose owner said when."""
+    return Member(key=key, timing=Timing(rule, zone=zone), weight=weight)
+
+
+def with_anchor(member: Member, anchor: Instant, now: Instant) -> Member:
+    """The member as it is once placed."""
+    rule = Interval(member.interval.every_s, 0, anchor)
+    return replace(member, timing=replace(member.timing, rule=rule), placed_at=now)
+
+
+def settle(load: LoadMap, member: Member, now: Instant) -> tuple[Place, Member]:
+    """Place it and put it into the load, as the scheduler does."""
+    found = place(load, member, now, pre_schedule_s=PRE_SCHEDULE_S)
+    settled = with_anchor(member, found.anchor, now)
+    load.put(settled)
+    return found, settled
+
+
+def runs_between(member: Member, a: Instant, b: Instant) -> list[Instant]:
+    return compile_timing(member.timing, seed=member.key).between(a, b)
+
+
+def recounted(members: list[Member], now: Instant) -> list[int]:
+    """The 96 slots, run by run."""
+    start = now // SLOT_S * SLOT_S
+    slots = [0] * 96
+    for member in members:
+        if member.counts:
+            for due in runs_between(member, start, start + DAY_S):
+                slots[(due - start) // SLOT_S] += member.weight
+    return slots

@@ -1,0 +1,322 @@
+"""One phase at a time: the letter of the rule, held to a slow reading of it."""
+
+import re
+from collections import Counter
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.unit.balance.members import (
+    A_MORNING_IN_MARCH,
+    HOUR_S,
+    MINUTE_S,
+    PRE_SCHEDULE_S,
+    SLOT_S,
+    every,
+    fixed,
+    runs_between,
+    settle,
+    with_anchor,
+)
+
+from evenkeel.balance import LoadMap, Member, place
+from evenkeel.errors import BadField
+from evenkeel.model import DAY_S, Cron, Instant, Interval, Window
+from evenkeel.when.zone import load_zone
+
+NIGHT = Window(22 * HOUR_S, 6 * HOUR_S)
+LUNCH = Window(12 * HOUR_S, 13 * HOUR_S)
+THE_HOUR_THAT_SPRING_TAKES = Window(2 * HOUR_S, 3 * HOUR_S)
+BEFORE_SPRING_IN_BERLIN: Instant = 1_806_150_000  # 2027-03-27T13:00:00Z, 12 h before 02:00 is gone
+
+
+# --- a slow reading of the rule ------------------------------------------------------------------
+
+
+def slow_place(others: list[Member], every_s: int, now: Instant) -> Instant:
+    """The first run, by the rule's words; a day's picture, intervals of whole minutes to a day."""
+    start = now // SLOT_S * SLOT_S
+    slots, seconds = [0] * 96, Counter[int]()
+    for other in others:
+        for due in runs_between(other, start, start + DAY_S):
+            slots[(due - start) // SLOT_S] += other.weight
+            seconds[due - start] += 1
+        if other.placed_at is not None and other.interval.anchor >= start:
+            slots[(other.interval.anchor - start) // SLOT_S] += other.weight
+
+    def met(first: Instant) -> list[int]:
+        return list(range((first - start) % every_s, DAY_S, every_s))
+
+    def slot_cost(minute: Instant) -> tuple[int, int]:
+        hit = [slots[second // SLOT_S] for second in met(minute)]
+        return max(hit), sum(hit)
+
+    def second_cost(first: Instant) -> tuple[int, int]:
+        hit = [seconds[second] for second in met(first)]
+        return max(hit), sum(hit)
+
+    whole = range(-(-(now + PRE_SCHEDULE_S + 1) // 60) * 60, now + every_s + 1, 60)
+    minute = min(whole, key=lambda t: (slot_cost(t), t))
+    return min(
+        range(minute, min(minute + 59, now + every_s) + 1), key=lambda t: (second_cost(t), t)
+    )
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.integers(A_MORNING_IN_MARCH, A_MORNING_IN_MARCH + SLOT_S),
+    st.lists(
+        st.tuples(
+            st.sampled_from([5, 7, 15, 20, 25, 60, 90, 100, 180, 720, 1440]), st.integers(1, 20)
+        ),
+        min_size=1,
+        max_size=12,
+    ),
+    st.sampled_from([2, 7, 15, 25, 60, 61, 90, 100, 360, 1440]),
+)
+def test_the_place_is_the_one_that_the_rule_names(
+    now: Instant, others: list[tuple[int, int]], every_min: int
+) -> None:
+    load = LoadMap(now)
+    load.put(fixed(Cron("*/20 * * * *"), weight=3))
+    for n, (minutes, weight) in enumerate(others):
+        settle(load, every(minutes * MINUTE_S, key=f"ns/{n}", weight=weight), now)
+    expected = slow_place(list(load.members.values()), every_min * MINUTE_S, now)
+    found, settled = settle(load, every(every_min * MINUTE_S, key="ns/new"), now)
+    assert found.first_run == expected
+    assert runs_between(settled, 0, expected + 1)[-1:] == [expected]
+    assert found.anchor <= now
+
+
+@pytest.mark.parametrize(
+    "every_s",
+    [1, 7, 10, 30, 45, 59, 60, 61, 90, 119, 120, 121, 3601, 5400, 86_399, 86_401, 366 * DAY_S],
+)
+def test_any_interval_starts_within_one_interval_of_now(every_s: int) -> None:
+    load = LoadMap(A_MORNING_IN_MARCH)
+    load.put(fixed(Cron("0 * * * *")))
+    found, settled = settle(load, every(every_s), A_MORNING_IN_MARCH)
+    low = A_MORNING_IN_MARCH + PRE_SCHEDULE_S
+    high = max(A_MORNING_IN_MARCH + every_s, low + every_s)
+    assert low < found.first_run <= high
+    due = runs_between(settled, A_MORNING_IN_MARCH, found.first_run + 2 * every_s + 1)
+    assert due == [found.first_run + k * every_s for k in range(3)]
+
+
+@pytest.mark.parametrize("every_s", [7 * MINUTE_S, HOUR_S, 100 * MINUTE_S, 36 * HOUR_S])
+def test_the_rhythm_is_exact_over_ten_thousand_periods(every_s: int) -> None:
+    load = LoadMap(A_MORNING_IN_MARCH)
+    found, settled = settle(load, every(every_s), A_MORNING_IN_MARCH)
+    end = found.first_run + 10_000 * every_s
+    due = runs_between(settled, A_MORNING_IN_MARCH, end)
+    assert due == list(range(found.first_run, end, every_s))
+
+
+def test_the_first_hourly_ones_take_a_slot_each_and_the_next_avoid_their_seconds() -> None:
+    load = LoadMap(A_MORNING_IN_MARCH)
+    found = [settle(load, every(HOUR_S, key=f"ns/{n}"), A_MORNING_IN_MARCH)[0] for n in range(8)]
+    assert Counter(place.first_run // SLOT_S % 4 for place in found) == {0: 2, 1: 2, 2: 2, 3: 2}
+    assert len({place.first_run % HOUR_S for place in found}) == 8
+
+
+def test_240_hourly_ones_never_start_two_in_a_second() -> None:
+    load = LoadMap(A_MORNING_IN_MARCH)
+    for n in range(240):
+        settle(load, every(HOUR_S, key=f"ns/{n}"), A_MORNING_IN_MARCH)
+    assert load.picture.seconds.max() == 1
+
+
+def test_daily_ones_that_come_within_a_slot_do_not_herd_into_it() -> None:
+    load = LoadMap(A_MORNING_IN_MARCH)
+    for n in range(192):
+        settle(load, every(DAY_S, key=f"ns/{n}"), A_MORNING_IN_MARCH)
+    later = A_MORNING_IN_MARCH + 3 * DAY_S
+    assert load.distribution(later).slots == (2,) * 96
+
+
+def test_a_heavy_schedule_is_avoided() -> None:
+    load = LoadMap(A_MORNING_IN_MARCH)
+    load.put(fixed(Cron("5,20,50 * * * *"), weight=100))
+    found, _ = settle(load, every(HOUR_S), A_MORNING_IN_MARCH)
+    assert found.first_run // SLOT_S % 4 == 2
+
+
+def test_three_daily_steps_look_at_seven_days() -> None:
+    load = LoadMap(A_MORNING_IN_MARCH)
+    for weekday in (0, 1, 2, 4, 5, 6):
+        load.put(fixed(Cron(f"* * * * {weekday}"), key=f"ns/{weekday}"))
+    found, _ = settle(load, every(7 * DAY_S), A_MORNING_IN_MARCH)
+    a_wednesday = 6  # the epoch was a Thursday
+    assert found.first_run // DAY_S % 7 == a_wednesday
+
+
+def test_an_unknown_member_is_not_put_by_asking() -> None:
+    load = LoadMap(A_MORNING_IN_MARCH)
+    place(load, every(HOUR_S), A_MORNING_IN_MARCH, pre_schedule_s=PRE_SCHEDULE_S)
+    assert not load.members
+
+
+def test_a_changed_schedule_does_not_flee_from_its_former_self() -> None:
+    load = LoadMap(A_MORNING_IN_MARCH)
+    first, _ = settle(load, every(HOUR_S, weight=1000), A_MORNING_IN_MARCH)
+    again, _ = settle(load, every(HOUR_S, weight=999), A_MORNING_IN_MARCH)
+    assert again.first_run == first.first_run
+
+
+class TestWindow:
+    """Intervals of whole days may be kept to a time of day."""
+
+    @pytest.mark.parametrize("window", [NIGHT, LUNCH], ids=["over midnight", "at noon"])
+    @pytest.mark.parametrize("zone", ["UTC", "Asia/Kolkata", "America/New_York"])
+    @pytest.mark.parametrize("days", [1, 2, 7, 30])
+    def test_the_first_run_lies_in_it(self, window: Window, zone: str, days: int) -> None:
+        load = LoadMap(A_MORNING_IN_MARCH)
+        for n in range(30):
+            member = every(days * DAY_S, key=f"ns/{n}", zone=zone, window=window)
+            found, settled = settle(load, member, A_MORNING_IN_MARCH)
+            local = (found.first_run + load_zone(zone).offset_at(found.first_run)) % DAY_S
+            inside = (local - window.start_s) % DAY_S < (window.end_s - window.start_s) % DAY_S
+            assert inside
+            end = found.first_run + 1
+            assert runs_between(settled, A_MORNING_IN_MARCH, end) == [found.first_run]
+
+    def test_the_load_spreads_over_it(self) -> None:
+        load = LoadMap(A_MORNING_IN_MARCH)
+        for n in range(64):
+            settle(load, every(DAY_S, key=f"ns/{n}", window=NIGHT), A_MORNING_IN_MARCH)
+        assert sorted(load.distribution(A_MORNING_IN_MARCH).slots) == [0] * 64 + [2] * 32
+
+    def test_one_that_the_clock_jumps_over_opens_when_two_days_in_a_row_have_it(self) -> None:
+        load = LoadMap(BEFORE_SPRING_IN_BERLIN)
+        member = every(DAY_S, zone="Europe/Berlin", window=THE_HOUR_THAT_SPRING_TAKES)
+        found, settled = settle(load, member, BEFORE_SPRING_IN_BERLIN)
+        assert found.first_run > BEFORE_SPRING_IN_BERLIN + DAY_S
+        local = (found.first_run + 2 * HOUR_S) % DAY_S
+        assert 2 * HOUR_S <= local < 3 * HOUR_S
+        end = found.first_run + 1
+        assert runs_between(settled, BEFORE_SPRING_IN_BERLIN, end) == [found.first_run]
+
+    def test_it_means_nothing_to_other_intervals(self) -> None:
+        found, _ = settle(
+            LoadMap(A_MORNING_IN_MARCH), every(5400, window=NIGHT), A_MORNING_IN_MARCH
+        )
+        assert found.first_run <= A_MORNING_IN_MARCH + 5400
+
+    def test_an_empty_one_is_refused_with_a_sentence(self) -> None:
+        never = Window(HOUR_S + 1, HOUR_S + 30)
+        with pytest.raises(BadField, match=r"placement\.window: holds no minute"):
+            settle(LoadMap(A_MORNING_IN_MARCH), every(DAY_S, window=never), A_MORNING_IN_MARCH)
+
+
+class TestObserve:
+    """A careful roll-out: placed by hash, and the load only says what it would have done."""
+
+    def test_the_phase_is_the_names_own_whatever_the_time_and_the_load(self) -> None:
+        busy = LoadMap(A_MORNING_IN_MARCH + 5 * HOUR_S)
+        busy.put(fixed(Cron("* * * * *"), weight=1000))
+        phases = {
+            place(
+                load, every(HOUR_S), load.start, pre_schedule_s=PRE_SCHEDULE_S, observe=True
+            ).first_run
+            % HOUR_S
+            for load in (LoadMap(A_MORNING_IN_MARCH), busy)
+        }
+        assert len(phases) == 1
+
+    def test_names_spread_and_the_reason_names_what_the_load_would_do(self) -> None:
+        load = LoadMap(A_MORNING_IN_MARCH)
+        phases = set()
+        for n in range(50):
+            found = place(
+                load,
+                every(DAY_S, key=f"ns/{n}"),
+                A_MORNING_IN_MARCH,
+                pre_schedule_s=PRE_SCHEDULE_S,
+                observe=True,
+            )
+            phases.add(found.first_run // SLOT_S % 96)
+            assert "Observe mode" in found.reason
+            assert len(re.findall(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", found.reason)) == 2
+        assert len(phases) > 30
+
+    @pytest.mark.parametrize("zone", ["UTC", "Europe/Berlin"])
+    @pytest.mark.parametrize("days", [1, 3])
+    def test_a_window_is_kept(self, zone: str, days: int) -> None:
+        for n in range(20):
+            found = place(
+                LoadMap(A_MORNING_IN_MARCH),
+                every(days * DAY_S, key=f"ns/{n}", zone=zone, window=LUNCH),
+                A_MORNING_IN_MARCH,
+                pre_schedule_s=PRE_SCHEDULE_S,
+                observe=True,
+            )
+            local = (found.first_run + load_zone(zone).offset_at(found.first_run)) % DAY_S
+            assert 12 * HOUR_S <= local < 13 * HOUR_S
+
+
+class TestRemembered:
+    """A name that comes back within a day gets its phase back."""
+
+    @pytest.mark.parametrize(
+        ("every_s", "zone"),
+        [(HOUR_S, "UTC"), (100 * MINUTE_S, "UTC"), (DAY_S, "Europe/Berlin"), (3 * DAY_S, "UTC")],
+    )
+    def test_the_phase_goes_on(self, every_s: int, zone: str) -> None:
+        load = LoadMap(A_MORNING_IN_MARCH)
+        _, before = settle(load, every(every_s, zone=zone), A_MORNING_IN_MARCH)
+        load.drop(before.key)
+        load.put(fixed(Cron("* * * * *"), weight=1000))
+        later = A_MORNING_IN_MARCH + 5 * HOUR_S
+        found = place(
+            load,
+            every(every_s, zone=zone),
+            later,
+            pre_schedule_s=PRE_SCHEDULE_S,
+            remembered=before.interval.anchor,
+        )
+        after = with_anchor(before, found.anchor, later)
+        horizon = later + PRE_SCHEDULE_S + 1
+        expected = runs_between(before, horizon, horizon + 20 * every_s)
+        assert runs_between(after, horizon, horizon + 20 * every_s) == expected
+        assert expected[0] == found.first_run
+        assert "had before" in found.reason
+
+
+class TestReason:
+    """Sentences for the owner."""
+
+    def reason(self, member: Member) -> str:
+        load = LoadMap(A_MORNING_IN_MARCH)
+        load.put(fixed(Cron("0 * * * *"), weight=4))
+        return settle(load, member, A_MORNING_IN_MARCH)[0].reason
+
+    def test_it_says_when_and_why(self) -> None:
+        assert self.reason(every(HOUR_S)) == (
+            "first run 2027-03-01T10:15:00Z, then every 1h; the least loaded start of 60 minutes: "
+            "the busiest slot it hits carries 1 with it, the mean without it is 1.0"
+        )
+
+    @pytest.mark.parametrize("every_s", [100 * MINUTE_S, 7 * MINUTE_S, 25 * MINUTE_S])
+    def test_an_interval_that_does_not_divide_a_day_is_told_so(self, every_s: int) -> None:
+        assert "does not divide 24 hours: even today, not for ever" in self.reason(every(every_s))
+
+    @pytest.mark.parametrize("every_s", [36 * HOUR_S, 3 * DAY_S])
+    def test_nor_one_that_does_not_divide_a_week(self, every_s: int) -> None:
+        assert "does not divide 7 days: even today, not for ever" in self.reason(every(every_s))
+
+    @pytest.mark.parametrize("every_s", [MINUTE_S, HOUR_S, 90 * MINUTE_S, DAY_S, 7 * DAY_S])
+    def test_others_are_not(self, every_s: int) -> None:
+        assert "divide" not in self.reason(every(every_s))
+
+    def test_days_of_a_zone_are_named_so(self) -> None:
+        assert "every 1d of Europe/Berlin" in self.reason(every(DAY_S, zone="Europe/Berlin"))
+
+
+def test_what_is_said_of_the_place_is_so() -> None:
+    load = LoadMap(A_MORNING_IN_MARCH)
+    load.put(fixed(Cron("0,15,30,45 * * * *"), weight=4))
+    found, settled = settle(load, every(6 * HOUR_S, weight=3), A_MORNING_IN_MARCH)
+    assert found.load == 7
+    assert found.slot == found.first_run // SLOT_S % 96
+    assert replace(settled.interval, anchor=found.anchor) == Interval(6 * HOUR_S, 0, found.anchor)

@@ -1,0 +1,244 @@
+"""`evenkeel load` as people and programs meet it."""
+
+import datetime as dt
+import json
+import os
+import subprocess
+import sys
+from typing import Any
+
+import click.testing
+import pytest
+
+from evenkeel.cli.load import BAR_COLUMNS, load
+from evenkeel.cli.plan import plan
+
+MIDNIGHT = "2026-03-01T00:00:00Z"
+NOON = "2026-03-01T12:00:00Z"
+PAST_SIX = "2026-03-01T06:20:00Z"
+SLOT_S = 900
+POD = "{template: {spec: {restartPolicy: Never, containers: [{name: c, image: busybox}]}}}"
+
+
+def scheduled_job(name: str, spec: str) -> str:
+    return (
+        "apiVersion: evenkeel.dev/v1alpha1\n"
+        "kind: ScheduledJob\n"
+        f"metadata: {{name: {name}}}\n"
+        f"spec: {{{spec}, jobTemplate: {{spec: {POD}}}}}\n"
+    )
+
+
+def manifests(*specs: str) -> str:
+    return "---\n".join(scheduled_job(f"job-{n}", spec) for n, spec in enumerate(specs))
+
+
+def weighing(weight: int) -> str:
+    return f"placement: {{weight: {weight}}}"
+
+
+def run(*arguments: str, stdin: str) -> click.testing.Result:
+    return click.testing.CliRunner().invoke(load, ["-f", "-", *arguments], input=stdin)
+
+
+def picture(text: str, *, start: str = MIDNIGHT) -> dict[str, Any]:
+    result = run("-o", "json", "--from", start, stdin=text)
+    assert (result.stderr, result.exit_code) == ("", 0)
+    found: dict[str, Any] = json.loads(result.stdout)
+    return found
+
+
+def seconds(stamp: str) -> int:
+    return int(dt.datetime.fromisoformat(stamp).timestamp())
+
+
+MIXED = manifests(
+    *[f"interval: {{every: {every}}}, {weighing(weight)}"
+      for weight, every in enumerate(["1h", "2h", "90m", "6h", "1d", "25m", "4h", "1h"], start=1)],
+    "schedule: '0 * * * *'",
+    "schedule: '30 2 * * *', timeZone: Europe/Berlin",
+)  # fmt: skip
+
+
+def test_json_has_exactly_what_programs_were_promised() -> None:
+    found = picture(MIXED)
+    four = ["slots", "distribution_score", "peak_to_mean", "lower_bound"]
+    assert list(found) == [*four, "placements", "rebalanced", "hash"]
+    assert list(found["rebalanced"]) == [*four, "placements"]
+    assert list(found["hash"]) == four
+    for each in (found, found["rebalanced"], found["hash"]):
+        assert len(each["slots"]) == 96
+        assert all(isinstance(weight, int) for weight in each["slots"])
+        assert 0 <= each["distribution_score"] <= 1
+        assert each["peak_to_mean"] >= each["lower_bound"] >= 1
+        mean = sum(each["slots"]) / 96
+        assert each["peak_to_mean"] == pytest.approx(max(each["slots"]) / mean)
+
+
+def test_slots_begin_at_from_rounded_down_and_carry_the_weight() -> None:
+    daily = manifests(
+        f"schedule: '20 6 * * *', {weighing(7)}",  # in the slot that --from lies in
+        f"schedule: '14 6 * * *', {weighing(5)}",  # in the last: the slot begins at 06:15
+        f"schedule: '0,10 7 * * *', {weighing(2)}",  # two runs in 07:00, three slots on
+    )
+    slots = picture(daily, start=PAST_SIX)["slots"]
+    assert {number: weight for number, weight in enumerate(slots) if weight} == {0: 7, 3: 4, 95: 5}
+
+
+def test_every_interval_is_placed_and_plan_runs_it_at_that_phase() -> None:
+    found = picture(MIXED)
+    anchors = {each["schedule"]: seconds(each["anchor"]) for each in found["placements"]}
+    assert list(anchors) == [f"default/job-{n}" for n in range(8)]
+    planned = click.testing.CliRunner().invoke(
+        plan, ["-f", "-", "-o", "json", "--from", MIDNIGHT], input=MIXED
+    )
+    due: dict[str, list[int]] = {}
+    for line in planned.stdout.splitlines():
+        each = json.loads(line)
+        due.setdefault(each["schedule"], []).append(seconds(each["due"]))
+    every_s = dict(zip(anchors, [3600, 7200, 5400, 21600, 86400, 1500, 14400, 3600], strict=True))
+    for key, anchor in anchors.items():
+        first = anchor + every_s[key]
+        assert seconds(MIDNIGHT) < first <= seconds(MIDNIGHT) + every_s[key]
+        runs = list(range(first, seconds(MIDNIGHT) + 86_400, every_s[key]))
+        assert due.get(key, []) == runs
+
+
+def test_slots_are_what_plan_prints_times_the_weight() -> None:
+    """For schedules of fixed times and intervals that divide the day, from a slot's start."""
+    found = picture(MIXED)
+    planned = click.testing.CliRunner().invoke(
+        plan, ["-f", "-", "-o", "json", "--from", MIDNIGHT], input=MIXED
+    )
+    slots = [0] * 96
+    for line in planned.stdout.splitlines():
+        each = json.loads(line)
+        number = int(each["schedule"].rpartition("-")[2])
+        weight = number + 1 if number < 8 else 1
+        slots[(seconds(each["due"]) - seconds(MIDNIGHT)) // SLOT_S] += weight
+    assert found["slots"] == slots
+
+
+def test_four_hourly_intervals_share_the_hour_evenly() -> None:
+    found = picture(manifests(*["interval: {every: 1h}"] * 4))
+    assert set(found["slots"]) == {1}
+    assert (found["distribution_score"], found["peak_to_mean"]) == (1.0, 1.0)
+
+
+def test_rebalancing_is_never_worse_and_names_the_same_schedules() -> None:
+    found = picture(MIXED)
+    rebalanced = found["rebalanced"]
+    assert rebalanced["distribution_score"] >= found["distribution_score"]
+    assert [each["schedule"] for each in rebalanced["placements"]] == [
+        each["schedule"] for each in found["placements"]
+    ]
+
+
+def test_placing_one_by_one_is_evener_than_by_hash() -> None:
+    found = picture(manifests(*[f"interval: {{every: {n % 6 + 1}h}}" for n in range(60)]))
+    assert found["peak_to_mean"] < found["hash"]["peak_to_mean"]
+
+
+def test_without_intervals_all_three_pictures_are_one() -> None:
+    found = picture(manifests("schedule: '*/20 * * * *'", "hourly: {minute: 3}"))
+    assert found["placements"] == []
+    assert found["slots"] == found["rebalanced"]["slots"] == found["hash"]["slots"]
+
+
+def test_fixed_times_later_in_the_file_are_known_before_intervals_are_placed() -> None:
+    found = picture(manifests("interval: {every: 1h}", f"schedule: '5 * * * *', {weighing(9)}"))
+    slots_of_first_hour = found["slots"][:4]
+    assert slots_of_first_hour[0] == 9
+    assert sorted(slots_of_first_hour) == [0, 0, 1, 9]
+
+
+def test_suspended_schedules_are_no_load() -> None:
+    text = manifests("hourly: {minute: 0}, suspend: true", "hourly: {minute: 30}")
+    result = run("-o", "json", "--from", MIDNIGHT, stdin=text)
+    assert result.exit_code == 0
+    assert sum(json.loads(result.stdout)["slots"]) == 24
+    assert "suspended, never due: default/job-0" in result.stderr
+
+
+def test_a_bad_manifest_is_named_and_the_rest_is_shown() -> None:
+    text = manifests("schedule: '61 * * * *'", "hourly: {minute: 30}")
+    result = run("-o", "json", "--from", MIDNIGHT, stdin=text)
+    assert result.exit_code == 1
+    assert sum(json.loads(result.stdout)["slots"]) == 24
+    assert "default/job-0: spec.schedule: " in result.stderr
+
+
+@pytest.mark.parametrize("start", ["1970-01-01T00:00:00Z", "9999-12-31T23:59:59Z"])
+def test_the_ends_of_time_are_no_crash(start: str) -> None:
+    result = run("-o", "json", "--from", start, stdin=MIXED)
+    assert isinstance(result.exception, SystemExit | None)
+    assert len(json.loads(result.stdout)["slots"]) == 96
+
+
+def test_an_empty_set_has_no_load_and_is_said() -> None:
+    result = run("-o", "json", "--from", MIDNIGHT, stdin="")
+    assert result.exit_code == 0
+    found = json.loads(result.stdout)
+    assert (set(found["slots"]), found["distribution_score"]) == ({0}, 1.0)
+    assert "no ScheduledJob and no CronJob found" in result.stderr
+    assert run("--from", MIDNIGHT, stdin="").exit_code == 0
+
+
+# --- the table --------------------------------------------------------------------------------
+
+
+def test_table_has_a_bar_for_each_hour_of_the_day_in_eighty_columns() -> None:
+    result = run("--from", PAST_SIX, stdin=MIXED)
+    lines = result.stdout.splitlines()
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert "10 schedules" in lines[0]
+    assert "2026-03-01T06:15:00Z" in lines[0]
+    hours = [line for line in lines if line[2:5] == ":00"]
+    assert [line[:2] for line in hours] == [f"{hour:02}" for hour in range(24)]
+    assert all("█" in line for line in hours)
+    assert len([line for line in hours if "peak" in line]) == 1
+    assert max(map(len, lines)) <= 80
+
+
+def test_table_does_not_cut_large_numbers() -> None:
+    heavy = manifests(*[f"schedule: '* * * * *', {weighing(1000)}"] * 150)
+    result = run("--from", MIDNIGHT, stdin=heavy)
+    assert result.exit_code == 0
+    assert "peak 2,250,000" in result.stdout
+    assert "…" not in result.stdout
+    assert max(map(len, result.stdout.splitlines())) <= 80
+
+
+def test_table_sets_the_three_ways_side_by_side() -> None:
+    result = run("--from", MIDNIGHT, stdin=MIXED)
+    found = picture(MIXED)
+    for title, each in (
+        ("one by one", found),
+        ("rebalanced", found["rebalanced"]),
+        ("by hash", found["hash"]),
+    ):
+        (row,) = [line for line in result.stdout.splitlines() if line.startswith(title)]
+        assert row.removeprefix(title).split() == [
+            f"{each['distribution_score']:.3f}",
+            str(max(each["slots"])),
+            f"{each['peak_to_mean']:.2f}",
+            f"{each['lower_bound']:.2f}",
+        ]
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "ascii", "latin-1"])
+def test_process_prints_bars_in_any_encoding(encoding: str) -> None:
+    done = subprocess.run(
+        [
+            sys.executable, "-W", "error", "-c", "from evenkeel.cli.load import load; load()",
+            "-f", "-", "--from", NOON,
+        ],
+        input=MIXED.encode(),
+        env={**os.environ, "PYTHONIOENCODING": encoding},
+        capture_output=True,
+        check=False,
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == (0, b"")
+    lines = done.stdout.decode(encoding).splitlines()
+    full = ("█" if encoding == "utf-8" else "#") * BAR_COLUMNS
+    assert any(full in line for line in lines)

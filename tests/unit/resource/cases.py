@@ -1,0 +1,489 @@
+"""ScheduledJobs that are right and wrong, for tests of the reader and of a real API server.
+
+One table for both: whatever the schema and CEL refuse, `read` must refuse as well, with the same
+sentence. Each row is named by a sentence.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+Json = dict[str, Any]
+
+POD: Json = {
+    "restartPolicy": "Never",
+    "containers": [{"name": "main", "image": "busybox:1", "command": ["true"]}],
+}
+TEMPLATE: Json = {"spec": {"template": {"spec": POD}}}
+DAILY: Json = {"interval": {"every": "1d"}}
+NIGHT: Json = {"start": "22:00", "end": "06:00"}
+
+
+def spec(**fields: Any) -> Json:
+    """A spec with the usual Job template."""
+    return {"jobTemplate": TEMPLATE, **fields}
+
+
+def scheduled_job(spec: Any, *, name: str = "nightly", ns: str = "shop") -> Json:
+    """A ScheduledJob as the API server hands it out."""
+    return {
+        "apiVersion": "evenkeel.dev/v1alpha1",
+        "kind": "ScheduledJob",
+        "metadata": {
+            "name": name,
+            "namespace": ns,
+            "uid": "0f8c5d5e-58a2-4f55-a4a1-0d9a4a5b8a11",
+            "generation": 3,
+            "creationTimestamp": "2026-01-01T00:00:00Z",
+        },
+        "spec": spec,
+    }
+
+
+@dataclass(frozen=True)
+class Bad:
+    """A spec that is refused: at `field`, with `sentence` in the refusal."""
+
+    why: str
+    spec: Json
+    field: str
+    sentence: str
+    reason: str = "Invalid"
+
+
+GOOD: dict[str, Json] = {
+    "a cron schedule": spec(schedule="*/5 * * * *"),
+    "a cron schedule with tabs and a line feed around it": spec(schedule=" 0\t3 * * 1-5 \n"),
+    "an alias": spec(schedule="@daily"),
+    "hashed fields": spec(schedule="H(0-29) H/6 * * *"),
+    "days joined by And": spec(schedule="0 0 13 * 5", dayMatch="And"),
+    "hourly": spec(hourly={"minute": 17}),
+    "an interval that the operator places": spec(interval={"every": "25m"}),
+    "an interval at an offset": spec(interval={"every": "100m", "offset": "0s"}),
+    "an interval from an anchor": spec(
+        interval={"every": "3d", "offset": "6h", "anchor": "2026-01-01T00:00:00+01:00"}
+    ),
+    "a daily interval at night": spec(**DAILY, placement={"window": NIGHT}),
+    "a day written as hours and minutes, at night": spec(
+        interval={"every": "23h60m"}, placement={"window": NIGHT}
+    ),
+    "a pinned interval with a weight": spec(
+        interval={"every": "7m"}, placement={"weight": 40, "pinned": True}
+    ),
+    "one run": spec(at="2030-01-01T00:00:00Z"),
+    "one run at a second written with zero fractions": spec(at="2030-01-01T00:00:00.000Z"),
+    "a zone and both daylight saving policies": spec(
+        schedule="30 2 * * *", timeZone="Europe/Berlin", dst={"gap": "Skip", "fold": "Both"}
+    ),
+    "half of a daylight saving policy": spec(schedule="30 2 * * *", dst={"gap": "Skip"}),
+    "a start and an end": spec(
+        schedule="@hourly", startTime="2026-01-01T00:00:00Z", endTime="2026-01-01T02:00:00+01:00"
+    ),
+    "all that a CronJob has": spec(
+        schedule="0 * * * *",
+        timeZone="Etc/UTC",
+        startingDeadlineSeconds=0,
+        concurrencyPolicy="Replace",
+        suspend=True,
+        successfulJobsHistoryLimit=0,
+        failedJobsHistoryLimit=7,
+    ),
+    "everything else": spec(
+        schedule="0 * * * *",
+        missedRuns="All",
+        catchUpLimit=5,
+        concurrencyPolicy="Queue",
+        maxQueued=3,
+        priority=-1000,
+        retry={"limit": 3, "delaySeconds": 0, "factor": 1, "maxDelaySeconds": 60},
+        pauseAfterFailures=5,
+        pendingDeadlineSeconds=600,
+    ),
+    "explicit nulls": spec(
+        schedule="0 * * * *",
+        hourly=None,
+        interval=None,
+        at=None,
+        timeZone=None,
+        dst=None,
+        suspend=None,
+        priority=None,
+        placement={"weight": None, "window": None},
+        retry=None,
+        startingDeadlineSeconds=None,
+    ),
+    "a Job template with quantities of every kind, and nulls": spec(
+        schedule="0 * * * *",
+        jobTemplate={
+            "metadata": {"labels": {"app": "x"}, "name": "ignored", "creationTimestamp": None},
+            "spec": {
+                "manualSelector": False,
+                "selector": None,
+                "ttlSecondsAfterFinished": None,
+                "template": {
+                    "metadata": {"creationTimestamp": None, "annotations": None},
+                    "spec": {
+                        **POD,
+                        "nodeSelector": None,
+                        "volumes": [
+                            {"name": "v", "emptyDir": {"sizeLimit": 1}},
+                            {"name": "w", "emptyDir": {"sizeLimit": None}},
+                        ],
+                        "containers": [
+                            {
+                                "name": "main",
+                                "resources": {"requests": {"cpu": 0.5, "memory": "64Mi"}},
+                                "livenessProbe": {"httpGet": {"port": "http"}},
+                                "readinessProbe": {"httpGet": {"port": 8080}},
+                            }
+                        ],
+                    },
+                },
+            },
+        },
+    ),
+}
+
+ONE_OF = "exactly one of schedule, hourly, interval, at must be set"
+
+_FIVE = "write five fields (minute, hour, day of month, month, day of week)"
+_DURATION = "write numbers with units, such as 25m, 1h30m, 3d or 2w"
+_ZONE = "write a name of the IANA time zone database"
+_WHOLE = "times are whole seconds"
+
+REFUSED_BY_BOTH: tuple[Bad, ...] = (
+    Bad("none of the four", spec(), "spec", ONE_OF),
+    Bad("two of the four", spec(schedule="@daily", hourly={"minute": 1}), "spec", ONE_OF),
+    Bad(
+        "dayMatch with interval",
+        spec(interval={"every": "1h"}, dayMatch="And"),
+        "spec.dayMatch",
+        "dayMatch works with schedule only, not with interval",
+    ),
+    Bad(
+        "dayMatch with hourly, though it is the default",
+        spec(hourly={"minute": 1}, dayMatch="Or"),
+        "spec.dayMatch",
+        "dayMatch works with schedule only, not with hourly",
+    ),
+    Bad(
+        "dst with at",
+        spec(at="2030-01-01T00:00:00Z", dst={}),
+        "spec.dst",
+        "dst works with schedule and interval only, not with at",
+    ),
+    Bad(
+        "dst with hourly, which goes by real minutes",
+        spec(hourly={"minute": 1}, dst={"gap": "Skip"}),
+        "spec.dst",
+        "dst works with schedule and interval only, not with hourly",
+    ),
+    Bad(
+        "a zone with at, which names its own",
+        spec(at="2030-01-01T00:00:00Z", timeZone="Europe/Berlin"),
+        "spec.timeZone",
+        "timeZone works with schedule, hourly and interval only, not with at",
+    ),
+    Bad(
+        "a window with a cron schedule",
+        spec(schedule="@daily", placement={"window": NIGHT}),
+        "spec.placement.window",
+        "placement.window works with interval only, not with schedule",
+    ),
+    Bad(
+        "a window with an offset",
+        spec(interval={"every": "1d", "offset": "0s"}, placement={"window": NIGHT}),
+        "spec.placement.window",
+        "placement.window works without interval.offset only",
+    ),
+    Bad(
+        "a window for an interval that is no whole day",
+        spec(interval={"every": "1d1h"}, placement={"window": NIGHT}),
+        "spec.placement.window",
+        "placement.window works with whole days only",
+    ),
+    Bad(
+        "a window for an interval too long to reckon with",
+        spec(interval={"every": "86400000000s"}, placement={"window": NIGHT}),
+        "spec.placement.window",
+        "placement.window works with whole days only",
+    ),
+    Bad(
+        "a window without width",
+        spec(**DAILY, placement={"window": {"start": "22:00", "end": "22:00"}}),
+        "spec.placement.window",
+        "start and end must differ: the window has no width",
+    ),
+    Bad(
+        "a window that ends at 24:00",
+        spec(**DAILY, placement={"window": {"start": "22:00", "end": "24:00"}}),
+        "spec.placement.window.end",
+        "write a time of day from 00:00 to 23:59",
+    ),
+    Bad(
+        "pinned with a cron schedule",
+        spec(schedule="@daily", placement={"pinned": True}),
+        "spec.placement.pinned",
+        "placement.pinned works with interval only, not with schedule",
+    ),
+    Bad(
+        "pinned with an offset",
+        spec(interval={"every": "1d", "offset": "1h"}, placement={"pinned": True}),
+        "spec.placement.pinned",
+        "placement.pinned works without interval.offset only",
+    ),
+    Bad(
+        "an anchor without offset",
+        spec(interval={"every": "1d", "anchor": "2026-01-01T00:00:00Z"}),
+        "spec.interval.anchor",
+        "anchor needs offset",
+    ),
+    Bad(
+        "a start at the end, in another zone",
+        spec(
+            schedule="@daily", startTime="2026-01-01T01:00:00+01:00", endTime="2026-01-01T00:00:00Z"
+        ),
+        "spec.startTime",
+        "startTime must be earlier than endTime",
+    ),
+    Bad("a fraction of a second", spec(at="2030-01-01T00:00:00.5Z"), "spec.at", _WHOLE),
+    Bad("a billionth of a second", spec(at="2030-01-01T00:00:00.000000001Z"), "spec.at", _WHOLE),
+    Bad("six cron fields", spec(schedule="0 0 * * * *"), "spec.schedule", _FIVE),
+    Bad("four cron fields", spec(schedule="0 * * *"), "spec.schedule", _FIVE),
+    Bad("a blank schedule", spec(schedule="  "), "spec.schedule", _FIVE),
+    Bad("@every", spec(schedule="@every 5m"), "spec.schedule", "write interval.every instead"),
+    Bad(
+        "a zone in the schedule",
+        spec(schedule="TZ=Asia/Tokyo 0 * * * *"),
+        "spec.schedule",
+        "write the zone into timeZone",
+    ),
+    Bad(
+        "digits of another script",
+        spec(schedule="٣ * * * *"),
+        "spec.schedule",
+        "write plain ASCII characters only",
+    ),
+    Bad(
+        "an interval without a unit",
+        spec(interval={"every": "90"}),
+        "spec.interval.every",
+        _DURATION,
+    ),
+    Bad(
+        "a fraction of an hour", spec(interval={"every": "1.5h"}), "spec.interval.every", _DURATION
+    ),
+    Bad("a negative interval", spec(interval={"every": "-5m"}), "spec.interval.every", _DURATION),
+    Bad(
+        "an interval with a line feed behind it",
+        spec(interval={"every": "5m\n"}),
+        "spec.interval.every",
+        _DURATION,
+    ),
+    Bad(
+        "an offset in words",
+        spec(interval={"every": "1h", "offset": "five minutes"}),
+        "spec.interval.offset",
+        _DURATION,
+    ),
+    Bad(
+        "a zone with a blank",
+        spec(schedule="@daily", timeZone="Europe/ Berlin"),
+        "spec.timeZone",
+        _ZONE,
+    ),
+    Bad(
+        "a zone that climbs out of its directory",
+        spec(schedule="@daily", timeZone="../../etc/passwd"),
+        "spec.timeZone",
+        _ZONE,
+    ),
+    Bad(
+        "a selector in the Job",
+        spec(schedule="@daily", jobTemplate={"spec": {**TEMPLATE["spec"], "selector": {}}}),
+        "spec.jobTemplate.spec.selector",
+        "selector is chosen by Kubernetes, as in a CronJob: remove it",
+    ),
+    Bad(
+        "a manual selector in the Job",
+        spec(schedule="@daily", jobTemplate={"spec": {**TEMPLATE["spec"], "manualSelector": True}}),
+        "spec.jobTemplate.spec.manualSelector",
+        "manualSelector is not supported, as in a CronJob: remove it",
+    ),
+)
+"""Said in the same words by the API server and by `read`."""
+
+REFUSED_IN_OTHER_WORDS: tuple[tuple[Bad, str], ...] = (
+    (Bad("no Job template", {"schedule": "@daily"}, "spec.jobTemplate", "is required"), "Required"),
+    (
+        Bad(
+            "a Job template without spec",
+            spec(schedule="@daily", jobTemplate={}),
+            "spec.jobTemplate.spec",
+            "is required",
+        ),
+        "Required",
+    ),
+    (
+        Bad(
+            "a Job template without Pod",
+            spec(schedule="@daily", jobTemplate={"spec": {}}),
+            "spec.jobTemplate.spec.template",
+            "is required",
+        ),
+        "Required",
+    ),
+    (
+        Bad("minute 60", spec(hourly={"minute": 60}), "spec.hourly.minute", "must be at most 59"),
+        "should be less than or equal to 59",
+    ),
+    (
+        Bad("no minute", spec(hourly={}), "spec.hourly.minute", "is required"),
+        "Required",
+    ),
+    (
+        Bad(
+            "a minute in quotes",
+            spec(hourly={"minute": "17"}),
+            "spec.hourly.minute",
+            "must be a whole number",
+        ),
+        "must be of type integer|expected numeric",
+    ),
+    (
+        Bad(
+            "an unknown policy",
+            spec(schedule="@daily", concurrencyPolicy="Maybe"),
+            "spec.concurrencyPolicy",
+            "must be 'Allow', 'Forbid', 'Replace' or 'Queue'",
+        ),
+        "Unsupported value",
+    ),
+    (
+        Bad(
+            "a schedule of 300 characters",
+            spec(schedule="0 " * 150),
+            "spec.schedule",
+            "must have at most 256 characters",
+        ),
+        "Too long",
+    ),
+    (
+        Bad("an empty zone", spec(schedule="@daily", timeZone=""), "spec.timeZone", "must not be"),
+        "should be at least 1 chars long",
+    ),
+    (
+        Bad(
+            "a weight of nothing",
+            spec(schedule="@daily", placement={"weight": 0}),
+            "spec.placement.weight",
+            "must be at least 1",
+        ),
+        "should be greater than or equal to 1",
+    ),
+    (
+        Bad(
+            "21 retries",
+            spec(schedule="@daily", retry={"limit": 21}),
+            "spec.retry.limit",
+            "must be at most 20",
+        ),
+        "should be less than or equal to 20",
+    ),
+    (
+        Bad("a priority of 1001", spec(schedule="@daily", priority=1001), "spec.priority", "1000"),
+        "should be less than or equal to 1000",
+    ),
+    (
+        Bad("a date without a time", spec(at="2030-01-01"), "spec.at", "write an RFC 3339 time"),
+        "date-time",
+    ),
+    (
+        Bad(
+            "suspend in words",
+            spec(schedule="@daily", suspend="no"),
+            "spec.suspend",
+            "must be true or false",
+        ),
+        "must be of type boolean|expected boolean",
+    ),
+)
+"""(what `read` says, what the API server says instead: `a|b` where server-side apply differs)."""
+
+LET_THROUGH_BY_THE_SCHEMA: tuple[Bad, ...] = (
+    Bad(
+        "31 February",
+        spec(schedule="0 0 31 2 *"),
+        "spec.schedule",
+        "",
+        "NeverFires",
+    ),
+    Bad("minute 75", spec(schedule="75 * * * *"), "spec.schedule", "", "InvalidSchedule"),
+    Bad("an alias nobody knows", spec(schedule="@never"), "spec.schedule", "", "InvalidSchedule"),
+    Bad("a reversed range", spec(schedule="0 22-2 * * *"), "spec.schedule", "", "InvalidSchedule"),
+    Bad(
+        "a zone that does not exist",
+        spec(schedule="@daily", timeZone="Europe/Atlantis"),
+        "spec.timeZone",
+        "",
+        "UnknownTimeZone",
+    ),
+    Bad(
+        "an unknown zone of an interval that waits to be placed",
+        spec(interval={"every": "1h"}, timeZone="Europe/Atlantis"),
+        "spec.timeZone",
+        "",
+        "UnknownTimeZone",
+    ),
+    Bad(
+        "an interval below the least one",
+        spec(interval={"every": "9s"}),
+        "spec.interval.every",
+        "9s is too frequent: this operator takes 10s or longer",
+        "TooFrequent",
+    ),
+    Bad(
+        "an interval of nothing",
+        spec(interval={"every": "0s"}),
+        "spec.interval.every",
+        "must be between 1s and 366d",
+    ),
+    Bad(
+        "an interval of 367 days",
+        spec(interval={"every": "367d"}),
+        "spec.interval.every",
+        "must be between 1s and 366d",
+    ),
+    Bad(
+        "an interval of a number without end",
+        spec(interval={"every": "9" * 31 + "w"}),
+        "spec.interval.every",
+        "must be between 1s and 366d",
+    ),
+    Bad(
+        "an offset as long as the interval",
+        spec(interval={"every": "1h", "offset": "60m"}),
+        "spec.interval.offset",
+        "must be shorter than interval.every (1h)",
+    ),
+    Bad(
+        "one run after the end",
+        spec(at="2030-01-01T00:00:00Z", endTime="2030-01-01T00:00:00Z"),
+        "spec.at",
+        "is not before endTime: it never runs",
+        "NeverFires",
+    ),
+    Bad(
+        "one run before the start",
+        spec(at="2030-01-01T00:00:00Z", startTime="2030-01-01T00:00:01Z"),
+        "spec.at",
+        "is before startTime: it never runs",
+        "NeverFires",
+    ),
+    Bad(
+        "a time before 1970",
+        spec(schedule="@daily", startTime="1969-12-31T23:59:59Z"),
+        "spec.startTime",
+        "times lie between 1970 and 9999",
+    ),
+)
+"""The API server takes these; they become conditions."""
