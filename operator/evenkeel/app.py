@@ -54,7 +54,7 @@ class Operator:
         self.settings = settings
         self.clock = clock
         self.metrics = Metrics()
-        self.scheduler = Scheduler(settings)
+        self.scheduler = Scheduler(settings, stopwatch=clock.monotonic)
         inbox = self.scheduler.inbox
         metrics = self.metrics
         self.launcher = Launcher(
@@ -101,6 +101,7 @@ class Operator:
             observe_step=metrics.stepped,
         )
         metrics.gauges(self._gauges)
+        metrics.distribution(self.scheduler.distribution)
 
     async def run(self, *, on_ready: Callable[[], None] = lambda: None) -> None:
         """Run until `stop`; then put back, finish, flush."""
@@ -175,8 +176,8 @@ class Operator:
                 self.status_sync.dirty(uid)
             case effects.Recorded():
                 self._record(effect)
-            case effects.Observed(metric="lateness", value=value):
-                self.metrics.lateness.observe(value)
+            case effects.Observed(metric=metric, value=value):
+                self.metrics.observed(metric, value)
             case effects.Told():
                 self.events.tell(effect)
             case effects.Log(level=level, event=event, fields=fields):

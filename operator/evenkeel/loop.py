@@ -6,10 +6,13 @@ defect in a step ends the process, because a scheduler that lost its state must 
 
 import asyncio
 from collections.abc import Callable
+from functools import partial
 
+from evenkeel.balance import Plan
 from evenkeel.clock import Clock
-from evenkeel.core.effects import BuildIndex, Effect, Stopped
-from evenkeel.core.messages import IndexBuilt, Shutdown
+from evenkeel.core.effects import BuildIndex, Effect, PlanRebalance, Stopped
+from evenkeel.core.messages import IndexBuilt, RebalancePlanned, Shutdown
+from evenkeel.core.placing import make_plan
 from evenkeel.core.scheduler import Scheduler, build_index
 
 LONGEST_SLEEP_S = 60.0
@@ -65,9 +68,18 @@ class Loop:
                 lambda done: self._scheduler.inbox.hint("index", IndexBuilt(done.result()))
             )
             return
+        if isinstance(effect, PlanRebalance):
+            work = asyncio.get_running_loop().run_in_executor(None, make_plan, effect)
+            work.add_done_callback(partial(self._planned, effect))
+            return
         self._carry_out(effect)
         if isinstance(effect, Stopped):
             self._stopped = True
+
+    def _planned(self, effect: PlanRebalance, done: "asyncio.Future[Plan]") -> None:
+        message = RebalancePlanned(effect.ask, done.result(), effect.execute)
+        if not self._scheduler.inbox.offer(message):
+            asyncio.get_running_loop().call_later(0.05, self._planned, effect, done)
 
     async def _sleep_until(self, wake_at: float) -> None:
         # uvloop's timers may fire 0.6 ms early; the step then finds nothing and comes here again.

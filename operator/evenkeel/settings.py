@@ -6,7 +6,7 @@
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Self
+from typing import Literal, Self
 
 import pydantic
 import pydantic.alias_generators
@@ -61,6 +61,15 @@ class Settings(pydantic.BaseModel):
 
     min_interval_s: int = pydantic.Field(default=10, ge=1)
     """A shorter interval is refused: Job creation costs more than that is worth."""
+
+    placement_mode: Literal["Balance", "Observe"] = "Balance"
+    """Observe places by hash and only says what the load would have chosen: for a careful start."""
+
+    placement_cooldown_s: float = pydantic.Field(default=3600, ge=0)
+    """A rebalance does not move what was placed less than this ago."""
+
+    protection_window_s: float = pydantic.Field(default=1800, ge=0)
+    """A rebalance does not move what is due within this, capped at half its interval."""
 
     creates_in_flight: int = pydantic.Field(default=48, ge=1, le=512)
     """Concurrent creates; above 64 the API server's own queue grows, not the rate."""

@@ -1,7 +1,8 @@
-"""`evenkeel plan` and `load` as processes: 10,000 manifests, 24 hours, wall time and memory."""
+"""`evenkeel plan` and `load` as processes: 10,000 manifests, 24 hours; processor time, memory."""
 
 import random
 import resource
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -10,7 +11,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from tests.bench._measure import say
 from tests.bench.expansion import cron_texts
 
 MORNING = "2026-03-01T06:20:00Z"
@@ -47,25 +47,28 @@ def rows() -> Iterator[dict[str, Any]]:
         file = Path(directory) / "set.yaml"
         file.write_text(manifests())
         for command in ("plan", "load"):
-            took_s, lines = [], 0
+            program = f"from evenkeel.cli import {command}; {command}.{command}()"
+            arguments = ["-f", str(file), "--from", MORNING, "-o", "json"]
+            wall_s, processor_s, lines = [], [], 0
             for _ in range(ROUNDS):
-                started = time.perf_counter()
+                started, used = time.perf_counter(), children_s()
                 done = subprocess.run(
-                    [
-                        sys.executable, "-c", f"from evenkeel.cli import {command}; {command}.{command}()",
-                        "-f", str(file), "--from", MORNING, "-o", "json",
-                    ],
-                    stdout=subprocess.PIPE,
-                    check=True,
-                )  # fmt: skip
-                took_s.append(time.perf_counter() - started)
+                    [sys.executable, "-c", program, *arguments], stdout=subprocess.PIPE, check=True
+                )
+                wall_s.append(time.perf_counter() - started)
+                processor_s.append(children_s() - used)
                 lines = done.stdout.count(b"\n")
             yield {
                 "name": f"{command} {MANIFESTS:,} manifests x 24 h",
-                "value": sorted(took_s)[ROUNDS // 2],
-                "unit": "s",
-                "beside": {"lines": lines},
+                "value": statistics.median(processor_s),
+                "unit": "s of processor",
+                "beside": {"wall_s": statistics.median(wall_s), "lines": lines},
             }
     peak_kib = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
-    say("peak memory is that of the larger of the two")
     yield {"name": "peak memory of plan and load", "value": peak_kib / 1024, "unit": "MiB"}
+
+
+def children_s() -> float:
+    """Processor time of all ended children: other people's load does not count in it."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime

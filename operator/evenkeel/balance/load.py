@@ -23,7 +23,14 @@ from evenkeel.balance.nouns import (
 )
 from evenkeel.balance.picture import DayPicture, Ints, moved_on, weighed
 from evenkeel.balance.report import describe
-from evenkeel.balance.runs import base_of, batches, dues_of, runs_of, runs_of_all
+from evenkeel.balance.runs import (
+    base_of,
+    batches,
+    dues_of,
+    runs_of,
+    runs_of_all,
+    waits_longer,
+)
 from evenkeel.model import DAY_S, Instant, Interval
 
 
@@ -183,9 +190,10 @@ class LoadMap:
 
 def unseen_at(member: Member, start: Instant) -> int | None:
     """The slot of a placed interval's anchor while in view: no run is there, but its rhythm is."""
-    if member.placed_at is None or (anchor := base_of(member.timing)) < start:
-        return None
-    return (anchor - start) // SLOT_S if anchor < start + WEEK_S else None
+    if member.placed_at is None or waits_longer(member):
+        return None  # the latter's anchor is among its runs
+    anchor = base_of(member.timing)
+    return (anchor - start) // SLOT_S if start <= anchor < start + WEEK_S else None
 
 
 def folded_at(member: Member, start: Instant) -> int | None:

@@ -4,8 +4,9 @@ Called by the scheduler on a person's wish only. Preview and execution share thi
 made, shown, and later proven by `confirm` to fit still; carrying it out is putting each member
 back with its new anchor (`moved`). Never worse than today, by score and by peak.
 
-A moved schedule waits at least half an interval after its last run and at most one and a half,
-and at most one from now: so its first run by the new phase is never outside of the picture.
+A moved schedule waits at least half an interval after its last run and at most one and a half.
+That leaves a phase out of reach where half an interval is over already: the plan is the best for
+this moment, and the same wish an hour later may find a better one.
 """
 
 import hashlib
@@ -88,7 +89,7 @@ def plan_rebalance(
         without = max(without, distribution_score(other.slots, other.runs_by_weight))
     going = {move.key for move in moves}
     phases = phases_of(load)
-    current, projected = _both(load, moves, picture)
+    current, projected = _both(load, moves, picture, now)
     return Plan(
         plan_id=_plan_id(phases, moves),
         phases=phases,
@@ -128,10 +129,10 @@ def confirm(
             moves.append(again)
         else:
             skipped.append(again)
-    picture = _project(load, moves)
+    picture = _project(load, moves, now)
     if _worse(picture, load.picture):
         return Stale("what can still be moved would make it worse; ask for a new preview")
-    current, projected = _both(load, moves, picture)
+    current, projected = _both(load, moves, picture, now)
     return replace(
         plan,
         moves=tuple(moves),
@@ -143,8 +144,7 @@ def confirm(
 
 def moved(member: Member, move: Move, now: Instant) -> Member:
     """The member after the move: to be put into the load, and its anchor into its status."""
-    rule = Interval(member.interval.every_s, 0, move.new_anchor)
-    return replace(member, timing=replace(member.timing, rule=rule), dues=None, placed_at=now)
+    return _at(member, move.new_anchor, now)
 
 
 def phases_of(load: LoadMap) -> str:
@@ -174,7 +174,8 @@ def _held(member: Member, now: Instant, limits: Limits) -> str | None:
         return "pinned"
     if member.key in limits.running:
         return "job_running"
-    protected_s = min(limits.protection_window_s, member.interval.every_s / 2)
+    near_s = min(limits.protection_window_s, member.interval.every_s / 2)
+    protected_s = max(near_s, limits.pre_schedule_s)  # its next run is being prepared already
     following = _next_run(member, now)
     if following is not None and following - now <= protected_s:
         return "protection_window"
@@ -212,7 +213,7 @@ def _turn(member: Member, now: Instant, limits: Limits) -> Turn | None:
     if known := [last for last in ran if last is not None]:
         last = max(known)
         low = max(low, last + -(-every_s // 2))
-        high = min(high, last + every_s + every_s // 2)
+        high = last + every_s + every_s // 2
     return Turn(following, low, high) if low <= high else None
 
 
@@ -233,10 +234,10 @@ def _search(
     short = [m for m in free if m.key in turns and m.interval.every_s <= DAY_S]
     far = _find(load, long, turns, load.rhythm_week(), WEEK_SLOTS) if long else {}
     for chosen in [far, {}] if far else [{}]:
-        base = load.rhythm_day() if not chosen else _day_after(load, chosen)
+        base = load.rhythm_day() if not chosen else _day_after(load, chosen, now)
         near = _find(load, short, turns, base, DAY_SLOTS)
-        moves = _moves(load, {**chosen, **near}, turns, now)
-        picture = _project(load, moves)
+        moves = _moves(load, {**chosen, **near}, turns)
+        picture = _project(load, moves, now)
         if not _worse(picture, load.picture):
             return moves, picture
     return [], load.picture.copy()
@@ -285,25 +286,23 @@ def _rhythm_of(members: Sequence[Member], start: Instant, slots: int) -> Ints:
     return brought
 
 
-def _day_after(load: LoadMap, chosen: Mapping[str, Instant]) -> Ints:
+def _day_after(load: LoadMap, chosen: Mapping[str, Instant], now: Instant) -> Ints:
     """The day's rhythm once some long intervals have moved (to the minute; seconds come last)."""
     before = [load.members[key] for key in chosen]
     after = [
-        _at(member, first - member.interval.every_s)
+        _at(member, first - member.interval.every_s, now)
         for member, first in zip(before, chosen.values(), strict=True)
     ]
     gone = _rhythm_of(before, load.start, DAY_SLOTS)
     return load.rhythm_day() - gone + _rhythm_of(after, load.start, DAY_SLOTS)
 
 
-def _at(member: Member, anchor: Instant) -> Member:
+def _at(member: Member, anchor: Instant, now: Instant) -> Member:
     rule = Interval(member.interval.every_s, 0, anchor)
-    return replace(member, timing=replace(member.timing, rule=rule), dues=None)
+    return replace(member, timing=replace(member.timing, rule=rule), dues=None, placed_at=now)
 
 
-def _moves(
-    load: LoadMap, chosen: Mapping[str, Instant], turns: Mapping[str, Turn], now: Instant
-) -> list[Move]:
+def _moves(load: LoadMap, chosen: Mapping[str, Instant], turns: Mapping[str, Turn]) -> list[Move]:
     """Minutes become seconds: the quietest of its minute for each, in the order of the keys."""
     trial = load.picture.copy()
     _take_out(trial, [load.members[key] for key in chosen], load.start)
@@ -312,7 +311,7 @@ def _moves(
         member, turn = load.members[key], turns[key]
         every_s = member.interval.every_s
         first = within_minute(trial, load.start, chosen[key], turn.high, every_s)
-        anchor = anchor_of(member, first, not_after=now)
+        anchor = anchor_of(member, first, not_after=first)
         if anchor is None:
             continue  # a clock change hides that time; the next rebalance may find another
         trial.seconds[(first - load.start) % every_s : DAY_S : every_s] += 1
@@ -344,12 +343,12 @@ def _again(move: Move, member: Member, now: Instant, limits: Limits) -> Move | S
 # --- what comes of it ----------------------------------------------------------------------------
 
 
-def _project(load: LoadMap, moves: Sequence[Move]) -> DayPicture:
+def _project(load: LoadMap, moves: Sequence[Move], now: Instant) -> DayPicture:
     """The day's picture after the moves: whole runs, as a recount would find them."""
     picture = load.picture.copy()
     before = [load.members[move.key] for move in moves]
     _take_out(picture, before, load.start)
-    after = [_at(load.members[move.key], move.new_anchor) for move in moves]
+    after = [_at(load.members[move.key], move.new_anchor, now) for move in moves]
     for batch in batches(after):
         second, ordinal = runs_of_all(batch, load.start, load.start + DAY_S)
         picture.add_all(second, _weights(batch)[ordinal])
@@ -374,12 +373,12 @@ def _worse(picture: DayPicture, today: DayPicture) -> bool:
 
 
 def _both(
-    load: LoadMap, moves: Sequence[Move], picture: DayPicture
+    load: LoadMap, moves: Sequence[Move], picture: DayPicture, now: Instant
 ) -> tuple[Distribution, Distribution]:
     """The picture today, with the suggestion that the plan proves, and after the moves."""
     members = dict(load.members)
     for move in moves:
-        members[move.key] = _at(members[move.key], move.new_anchor)
+        members[move.key] = _at(members[move.key], move.new_anchor, now)
     projected = describe(members.values(), picture, load.start)
     current = describe(load.members.values(), load.picture, load.start, projected)
     return current, projected

@@ -5,12 +5,11 @@ every due time between its mark and now gets a verdict or a run, and from there 
 forward.
 """
 
-from evenkeel.core import follow, take
+from evenkeel.core import follow, placing, take
 from evenkeel.core.effects import CheckTemplate, LetGo
 from evenkeel.core.entry import Entry, Run
 from evenkeel.core.messages import ScheduleGone, ScheduleSeen, SchedulesListed
 from evenkeel.core.state import State
-from evenkeel.errors import BadField
 from evenkeel.model import (
     ENDED,
     Instant,
@@ -24,7 +23,6 @@ from evenkeel.model import (
 from evenkeel.resource import rfc3339
 from evenkeel.resource.job import job_name
 from evenkeel.resource.status import EMPTY, Memory, timing_hash
-from evenkeel.when import compile_timing
 
 
 def schedule_seen(state: State, message: ScheduleSeen) -> None:
@@ -46,6 +44,20 @@ def schedule_seen(state: State, message: ScheduleSeen) -> None:
         settle(state, entry)
 
 
+def next_early(state: State, limit: int) -> list[str]:
+    """Whom to admit next after the start: those that need a phase come when all the others' load
+    is known, or they would be placed on top of it."""
+    settled = [uid for uid, seen in state.early.items() if not _needs_phase(seen)]
+    return (settled or list(state.early))[:limit]
+
+
+def _needs_phase(seen: ScheduleSeen) -> bool:
+    schedule = seen.schedule
+    if isinstance(schedule, Rejection) or not placing.is_placed(schedule.timing):
+        return False
+    return not placing.still_fits(schedule, seen.memory.placed)
+
+
 def schedule_gone(state: State, message: ScheduleGone) -> None:
     """No launch after the deletion was seen; the garbage collector takes the Jobs."""
     entry = state.entries.pop(message.uid, None)
@@ -58,6 +70,7 @@ def schedule_gone(state: State, message: ScheduleGone) -> None:
     for run in entry.runs.values():
         if run.prepared or run.creating:
             state.emit(LetGo(run.id, run.attempt))
+    placing.forget(state, entry)
     state.index_dirty = True
     state.log("schedule removed", schedule=entry.key)
 
@@ -103,13 +116,10 @@ def _first_sight(state: State, seen: Schedule | Rejection, memory: Memory) -> En
 
 
 def _use_timing(entry: Entry, timing: Timing, *, since: Instant) -> None:
-    """Reckon with this timing from `since` on; impossible (a zone is gone): with none."""
-    try:
-        entry.dues = compile_timing(timing, seed=entry.key)
-    except BadField:
-        entry.dues = None
+    """Reckon with this timing from `since` on."""
     entry.timing = timing
     entry.since = since
+    placing.compile_in_force(entry)
 
 
 def _reject(state: State, entry: Entry, rejection: Rejection) -> None:
@@ -118,7 +128,8 @@ def _reject(state: State, entry: Entry, rejection: Rejection) -> None:
         return
     entry.schedule, entry.rejection = None, rejection
     entry.generation = rejection.generation
-    _drop_future_runs(state, entry)
+    take.drop_future_runs(state, entry)
+    placing.weigh(state, entry)
     state.index_dirty = True
     sentence = f"{rejection.field}: {rejection.sentence}" if rejection.field else rejection.sentence
     state.condition(entry, "ScheduleAccepted", "False", rejection.reason, sentence)
@@ -142,12 +153,20 @@ def _accept(state: State, entry: Entry, schedule: Schedule) -> None:
         entry.conditions.pop("TemplateAccepted", None)
     if "TemplateAccepted" not in entry.conditions:
         state.emit(CheckTemplate(schedule))
-    if edited and entry.pause is not None:
+    unpaused = edited and entry.pause is not None
+    if unpaused:
         _end_hold(state, entry, reason="paused")
         entry.pause = None
         entry.consecutive_failures = 0
         state.tell(entry, "Resumed", "the timing or the template changed")
-    _suspend_or_resume(state, entry, schedule, now)
+    resumed = _suspend_or_resume(state, entry, schedule, now) or unpaused
+    if placing.is_placed(schedule.timing) and not schedule.suspend:
+        if resumed or not placing.still_fits(schedule, entry.placed):
+            _settle_past(state, entry)
+            placing.choose(state, entry, schedule)
+    elif not placing.is_placed(schedule.timing):
+        entry.placed = None
+    placing.weigh(state, entry)
     state.condition(entry, "ScheduleAccepted", "True", "Accepted")
     state.condition(entry, "Ready", "True", "Scheduled")
     state.dirty(entry)
@@ -173,43 +192,29 @@ def _timing_changes(state: State, entry: Entry, schedule: Schedule) -> bool:
     if timing_hash(entry.timing) == timing_hash(schedule.timing):
         return False
     _settle_past(state, entry)
-    if not entry.idle:
-        take.take_up(state, entry, until=now + 1)
-    _drop_future_runs(state, entry)
+    take.leave(state, entry)
     _use_timing(entry, schedule.timing, since=now)
     entry.advance(now)
     state.log("timing changed", schedule=entry.key, since=rfc3339.show(now))
     return True
 
 
-def _drop_future_runs(state: State, entry: Entry) -> None:
-    """Runs that were prepared but whose instant has not come belong to a timing that is gone."""
-    for run in [run for run in entry.runs.values() if _not_begun(run) and run.id.due > state.now]:
-        if run.prepared:
-            state.emit(LetGo(run.id, run.attempt))
-        del entry.runs[run.id]
-        entry.open.pop(run.id.due, None)
-        entry.cursor = min(entry.cursor, run.id.due - 1)
-
-
-def _not_begun(run: Run) -> bool:
-    return run.state is RunState.PENDING and not run.creating and not run.waits
-
-
 # --- suspend, resume ------------------------------------------------------------------------------
 
 
-def _suspend_or_resume(state: State, entry: Entry, schedule: Schedule, now: Instant) -> None:
+def _suspend_or_resume(state: State, entry: Entry, schedule: Schedule, now: Instant) -> bool:
+    """True when it is resumed by this sight."""
     if schedule.suspend:
         if entry.suspended_since is None:
             entry.suspended_since = now
-            _drop_future_runs(state, entry)
+            take.drop_future_runs(state, entry)
             for run in [run for run in entry.runs.values() if run.reason in ("queued", "held")]:
                 state.end(entry, run, RunState.SKIPPED, "suspended")
             entry.queue.clear()
         state.condition(entry, "Active", "False", "Suspended")
-        return
-    if entry.suspended_since is not None:
+        return False
+    resumed = entry.suspended_since is not None
+    if resumed:
         _end_hold(state, entry, reason="suspended")
         entry.suspended_since = None
         entry.resumed_at = now
@@ -217,6 +222,7 @@ def _suspend_or_resume(state: State, entry: Entry, schedule: Schedule, now: Inst
         state.condition(entry, "Active", "False", "Paused", entry.pause.reason)
     else:
         state.condition(entry, "Active", "True", "Scheduled")
+    return resumed
 
 
 def _end_hold(state: State, entry: Entry, *, reason: str) -> None:

@@ -13,6 +13,8 @@ from evenkeel.resource.status import (
     WAITING_COUNT,
     Condition,
     RecentRun,
+    show_clock,
+    show_slot,
     timing_fields,
     timing_hash,
 )
@@ -61,6 +63,7 @@ def status_document(entry: Entry, *, now: float) -> dict[str, Any]:
         "resumedAt": _moment(entry.resumed_at),
         "pause": _pause(entry),
         "waiting": [rfc3339.show(due) for due in waiting[:WAITING_COUNT]],
+        "placement": _placement(entry),
         "templateHash": entry.template_hash or None,
         "conditions": [
             {
@@ -125,6 +128,25 @@ def _timing(entry: Entry) -> dict[str, Any] | None:
         "hash": timing_hash(entry.timing),
         "since": rfc3339.show(entry.since),
         "fields": timing_fields(entry.timing),
+    }
+
+
+def _placement(entry: Entry) -> dict[str, Any] | None:
+    placed = entry.placed
+    if placed is None:
+        return None
+    window = placed.window
+    return {
+        "anchor": rfc3339.show(placed.anchor),
+        "slot": show_slot(placed.slot),
+        "every": f"{placed.every_s}s",
+        "window": {"start": show_clock(window.start_s), "end": show_clock(window.end_s)}
+        if window
+        else None,
+        "weight": placed.weight,
+        "placedAt": rfc3339.show(placed.placed_at),
+        "reason": placed.reason,
+        "load": placed.load,
     }
 
 

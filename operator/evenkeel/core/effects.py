@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Any
 
+from evenkeel.balance import Member
 from evenkeel.core.messages import Ask
 from evenkeel.model import Instant, JobRef, RunId, RunState, Schedule
 from evenkeel.when import DueTimes
@@ -84,6 +85,21 @@ class BuildIndex:
 
 
 @dataclass(frozen=True, slots=True)
+class PlanRebalance:
+    """Search for a rebalance away from the loop."""
+
+    ask: Ask
+    execute: bool
+    members: tuple[Member, ...]
+    now: Instant
+    pre_schedule_s: float
+    cooldown_s: float
+    protection_window_s: float
+    running: frozenset[str]
+    last_runs: dict[str, Instant]
+
+
+@dataclass(frozen=True, slots=True)
 class Recorded:
     """A run, or a span of `count` due times as a whole, has come to an end."""
 
@@ -152,6 +168,7 @@ Effect = (
     | WriteStatus
     | ConfirmTime
     | BuildIndex
+    | PlanRebalance
     | Recorded
     | Observed
     | Told

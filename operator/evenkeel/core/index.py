@@ -5,6 +5,9 @@ which runs have come due. A run here is six bytes: its second since the index's 
 schedule's ordinal. Ordinals number the schedules in (namespace, name) order and mean something
 only inside their own index, which therefore carries the uids they stand for.
 
+There is no incremental rebuild: replacing ten of 10,000 schedules took 0.7 ms and building anew
+with kept columns 0.8 ms (`make bench`, area expansion).
+
 Not guaranteed: that a query beyond `end` sees anything (the index was not built for it), that a
 run is still wanted (its schedule may have changed since), or that it was not handed out before.
 """

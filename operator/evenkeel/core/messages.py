@@ -4,6 +4,7 @@ these through the inbox; what comes back is an effect."""
 from dataclasses import dataclass
 from typing import Any
 
+from evenkeel.balance import Plan
 from evenkeel.core.index import RunIndex
 from evenkeel.model import Instant, JobFact, JobRef, Rejection, RunId, Schedule, Verdict
 from evenkeel.resource.status import Memory
@@ -165,6 +166,37 @@ class GetSchedule:
 
 
 @dataclass(frozen=True, slots=True)
+class GetDistribution:
+    """The answer is the load of the next 24 hours."""
+
+    ask: Ask
+
+
+@dataclass(frozen=True, slots=True)
+class PreviewRebalance:
+    """The answer is a plan; nothing is moved."""
+
+    ask: Ask
+
+
+@dataclass(frozen=True, slots=True)
+class Rebalance:
+    """Carry out a plan, or without an id one made now; the answer is what was moved, or Stale."""
+
+    ask: Ask
+    plan_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RebalancePlanned:
+    """The plan that a `PlanRebalance` effect asked for."""
+
+    ask: Ask
+    plan: Plan
+    execute: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Shutdown:
     """Take no more due runs; put back those not yet begun."""
 
@@ -188,6 +220,10 @@ Message = (
     | GetRun
     | GetActiveRuns
     | GetSchedule
+    | GetDistribution
+    | PreviewRebalance
+    | Rebalance
+    | RebalancePlanned
     | Shutdown
 )
 Document = dict[str, Any]

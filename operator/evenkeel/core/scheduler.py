@@ -14,7 +14,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from evenkeel.core import admit, answer, follow, messages, take
+from evenkeel.balance import Distribution
+from evenkeel.core import admit, answer, follow, messages, placing, take
 from evenkeel.core.document import status_document
 from evenkeel.core.effects import BuildIndex, ConfirmTime, Effect, LetGo, Stopped, WriteStatus
 from evenkeel.core.inbox import Inbox
@@ -55,9 +56,9 @@ class Step:
 class Scheduler:
     """State and `step`. Offer messages to `inbox`; ask for documents between steps."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, *, stopwatch: Callable[[], float] = lambda: 0.0) -> None:
         self.inbox = Inbox(size=settings.inbox_size)
-        self.state = State(settings, self.inbox)
+        self.state = State(settings, self.inbox, stopwatch=stopwatch)
 
     def step(self, now: float, monotonic: float) -> Step:
         """One iteration: always these five, in this order."""
@@ -65,6 +66,7 @@ class Scheduler:
         state.effects = []
         self._watch_the_clock(now, monotonic)
         state.now = now
+        placing.move_on(state)
 
         # 1. Rebuild the index if needed.
         self._rebuild_index()
@@ -86,6 +88,10 @@ class Scheduler:
             return None
         document = status_document(entry, now=self.state.now)
         return entry.ns, entry.name, document, entry.revision
+
+    def distribution(self) -> Distribution:
+        """How even the next 24 hours are, for /metrics."""
+        return self.state.load.distribution(int(self.state.now))
 
     # --- time -----------------------------------------------------------------------------------
 
@@ -196,8 +202,13 @@ class Scheduler:
         for message in self.inbox.drain(MESSAGES_PER_STEP):
             _HANDLERS[type(message)](self, message)
         if state.jobs_listed and state.early:
-            for uid in list(state.early)[:MESSAGES_PER_STEP]:
+            for uid in admit.next_early(state, MESSAGES_PER_STEP):
                 admit.schedule_seen(state, state.early.pop(uid))
+
+        while state.reweigh:
+            entry = state.entries.get(state.reweigh.pop())
+            if entry is not None:
+                placing.weigh(state, entry)
 
     def _shutdown(self) -> None:
         state = self.state
@@ -294,5 +305,9 @@ _HANDLERS: dict[type[Message], Callable[[Scheduler, Any], None]] = {
     messages.GetRun: lambda self, message: answer.get_run(self.state, message),
     messages.GetActiveRuns: lambda self, message: answer.get_active_runs(self.state, message),
     messages.GetSchedule: lambda self, message: answer.get_schedule(self.state, message),
+    messages.GetDistribution: lambda self, message: placing.distribution(self.state, message),
+    messages.PreviewRebalance: lambda self, message: placing.preview(self.state, message),
+    messages.Rebalance: lambda self, message: placing.rebalance(self.state, message),
+    messages.RebalancePlanned: lambda self, message: placing.planned(self.state, message),
     messages.Shutdown: lambda self, _: self._shutdown(),
 }

@@ -7,9 +7,11 @@ instant comes is dropped then, so nothing is ever searched for in it.
 
 import heapq
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from evenkeel.balance import LoadMap, Plan
 from evenkeel.core.effects import (
     DeleteJob,
     Effect,
@@ -34,7 +36,7 @@ from evenkeel.model import (
     RunState,
 )
 from evenkeel.resource import rfc3339
-from evenkeel.resource.status import RECENT_COUNT, Condition, Pause, RecentRun
+from evenkeel.resource.status import RECENT_COUNT, Condition, Pause, Placed, RecentRun
 from evenkeel.settings import Settings
 
 SHORT_TTL_S = 300
@@ -100,6 +102,12 @@ class State:
     """Schedules seen before the Jobs were listed: what is due cannot be told without them."""
     agenda: list[tuple[float, int, Task]] = field(default_factory=list)
     agenda_count: int = 0
+    load: LoadMap = field(default_factory=lambda: LoadMap(0))
+    reweigh: set[str] = field(default_factory=set)
+    """Schedules whose load has changed in this step."""
+    phases: dict[str, tuple[Placed, float]] = field(default_factory=dict)
+    """Phases of names that went, and when: the same name within a day gets its own back."""
+    plans: dict[str, Plan] = field(default_factory=dict)
     ended: deque[tuple[float, RunId, RunState]] = field(default_factory=deque)
     ended_states: dict[RunId, RunState] = field(default_factory=dict)
     stopping: bool = False
@@ -108,6 +116,8 @@ class State:
     wall_minus_monotonic: float | None = None
     statistics: Statistics = field(default_factory=Statistics)
     effects: list[Effect] = field(default_factory=list)
+    stopwatch: Callable[[], float] = lambda: 0.0
+    """For the duration metrics alone; no decision depends on it."""
 
     @property
     def jobs_listed(self) -> bool:
@@ -299,6 +309,7 @@ class State:
         )
         entry.pause = Pause(int(self.now), "evenkeel", reason)
         self.index_dirty = True
+        self.reweigh.add(entry.uid)
         self.tell(
             entry, "Paused", f"{reason}; edit the timing or the template to go on", warning=True
         )

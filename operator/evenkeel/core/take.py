@@ -2,6 +2,7 @@
 
 import math
 
+from evenkeel.core.effects import LetGo
 from evenkeel.core.entry import Entry, Run
 from evenkeel.core.missed import Settled, Span, settle
 from evenkeel.core.overlap import Overlap, overlap
@@ -27,6 +28,27 @@ def take_up(state: State, entry: Entry, *, until: Instant) -> None:
     catch_up(state, entry)
     for due in entry.dues.between(entry.cursor + 1, until):
         offer(state, entry, due)
+
+
+def leave(state: State, entry: Entry) -> None:
+    """The timing in force ends now: reckon with what was due by it, let go of the rest."""
+    if not entry.idle:
+        take_up(state, entry, until=math.floor(state.now) + 1)
+    drop_future_runs(state, entry)
+
+
+def drop_future_runs(state: State, entry: Entry) -> None:
+    """Runs whose instant has not come belong to a timing that is gone."""
+    for run in [run for run in entry.runs.values() if _not_begun(run) and run.id.due > state.now]:
+        if run.prepared:
+            state.emit(LetGo(run.id, run.attempt))
+        del entry.runs[run.id]
+        entry.open.pop(run.id.due, None)
+        entry.cursor = min(entry.cursor, run.id.due - 1)
+
+
+def _not_begun(run: Run) -> bool:
+    return run.state is RunState.PENDING and not run.creating and not run.waits
 
 
 def offer(state: State, entry: Entry, due: Instant) -> None:

@@ -5,6 +5,7 @@ what does not fit is as if it were not there. `core/document.py` writes what thi
 """
 
 import hashlib
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -23,8 +24,12 @@ from evenkeel.model import (
     JobRef,
     RunState,
     Timing,
+    Window,
 )
 from evenkeel.resource import rfc3339
+
+_CLOCK = re.compile(r"(\d\d):(\d\d)", re.ASCII)
+SLOT_S = 900
 
 RECENT_COUNT = 10
 ACTIVE_COUNT = 50
@@ -63,7 +68,7 @@ class Placed:
     placed_at: Instant
     weight: int = 1
     slot: int = 0
-    window: str = ""
+    window: Window | None = None
     reason: str = ""
     load: int = 0
 
@@ -289,6 +294,27 @@ def _condition(row: Mapping[str, Any]) -> Condition | None:
     )
 
 
+def show_slot(slot: int) -> str:
+    """When the slot begins, UTC."""
+    return show_clock(slot * SLOT_S)
+
+
+def show_clock(second: int) -> str:
+    """A time of day."""
+    return f"{second // 3600:02}:{second // 60 % 60:02}"
+
+
+def _clock(raw: object) -> int | None:
+    found = _CLOCK.fullmatch(_text(raw))
+    return int(found[1]) * 3600 + int(found[2]) * 60 if found else None
+
+
+def _window(raw: object) -> Window | None:
+    row = _mapping(raw)
+    start, end = _clock(row.get("start")), _clock(row.get("end"))
+    return Window(start, end) if start is not None and end is not None else None
+
+
 def _placed(raw: object) -> Placed | None:
     row = _mapping(raw)
     anchor = rfc3339.read(row.get("anchor"))
@@ -304,8 +330,8 @@ def _placed(raw: object) -> Placed | None:
         every_s,
         placed_at,
         weight=max(1, _count(row.get("weight"))),
-        slot=_count(row.get("slot")),
-        window=_text(row.get("window")),
+        slot=(_clock(row.get("slot")) or 0) // SLOT_S,
+        window=_window(row.get("window")),
         reason=_text(row.get("reason")),
         load=_count(row.get("load")),
     )

@@ -78,12 +78,6 @@ class Pause(Known):
     reason: str | None = None
 
 
-class Waiting(Known):
-    """A due time without a verdict yet: queued, retrying or held."""
-
-    due: Time
-
-
 class PlacementWindow(Known):
     """The window the placement was found in."""
 
@@ -95,7 +89,7 @@ class PlacementStatus(Known):
     """Where the operator put an interval without offset."""
 
     anchor: Time | None = None
-    slot: int | str | None = None
+    slot: str | None = None
     every: str | None = None
     window: PlacementWindow | None = None
     weight: int | None = None
@@ -157,7 +151,7 @@ class Status(Known):
     pause: Pause | None = Field(
         default=None, description="Set while the operator or a person paused it."
     )
-    waiting: list[Waiting] | None = Field(
+    waiting: list[Time] | None = Field(
         default=None, max_length=WAITING_MAX, description="Due times queued, retrying or held."
     )
     template_hash: str | None = Field(

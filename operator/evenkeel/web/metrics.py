@@ -2,9 +2,11 @@
 
 from collections.abc import Callable, Iterator
 
-from prometheus_client import CollectorRegistry, Counter, Histogram
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
+
+from evenkeel.balance import Distribution
 
 _SECONDS = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300)
 _SHORT = (0.0001, 0.0005, 0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1)
@@ -38,9 +40,40 @@ class Metrics:
         self.watch_restarts = self._counter(
             "evenkeel_watch_restarts", "Watches begun anew", "reason"
         )
+        self.placements = self._counter("scheduler_placements", "Phases chosen", "type")
+        self.placement_s = self._histogram(
+            "scheduler_placement_duration_seconds", "Choosing one phase", _SHORT
+        )
+        self.rebalances = Counter(
+            "scheduler_rebalance", "Rebalances carried out", registry=self.registry
+        )
+        self.rebalance_moved = Gauge(
+            "scheduler_rebalance_jobs_moved", "By the last rebalance", registry=self.registry
+        )
+        self.rebalance_skipped = Gauge(
+            "scheduler_rebalance_jobs_skipped", "By the last rebalance", registry=self.registry
+        )
+        self._observers: dict[str, Callable[[float], object]] = {
+            "lateness": self.lateness.observe,
+            "placement": self.placement_s.observe,
+            "placed_new": self.placements.labels("new").inc,
+            "placed_again": self.placements.labels("reschedule").inc,
+            "placed_rebalance": self.placements.labels("rebalance").inc,
+            "rebalanced": self.rebalances.inc,
+            "rebalance_moved": self.rebalance_moved.set,
+            "rebalance_skipped": self.rebalance_skipped.set,
+        }
         self.events_dropped = Counter(
             "evenkeel_events_dropped", "Kubernetes Events not sent", registry=self.registry
         )
+
+    def observed(self, metric: str, value: float) -> None:
+        """What the scheduler saw."""
+        self._observers[metric](value)
+
+    def distribution(self, read: Callable[[], Distribution]) -> None:
+        """The load of the next 24 hours, read at each scrape."""
+        self.registry.register(_Load(read))
 
     def create_answered(self, verdict: str, took_s: float) -> None:
         """A create was answered."""
@@ -66,6 +99,30 @@ class Metrics:
 
     def _counter(self, name: str, text: str, label: str) -> Counter:
         return Counter(name, text, [label], registry=self.registry)
+
+
+class _Load(Collector):
+    def __init__(self, read: Callable[[], Distribution]) -> None:
+        self._read = read
+
+    def collect(self) -> Iterator[Metric]:
+        picture = self._read()
+        yield GaugeMetricFamily(
+            "scheduler_distribution_score",
+            "Evenness of the next 24 hours, 0 to 1",
+            value=picture.distribution_score,
+        )
+        hours = GaugeMetricFamily(
+            "scheduler_slot_job_count", "Schedules with a run in this UTC hour", labels=["hour"]
+        )
+        for hour in picture.hourly:
+            hours.add_metric([str(hour.hour)], hour.job_count)
+        yield hours
+        yield GaugeMetricFamily(
+            "scheduler_peak_hour_job_count",
+            "Runs in the hour of the highest load",
+            value=picture.peak_count,
+        )
 
 
 class _Gauges(Collector):

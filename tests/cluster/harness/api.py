@@ -15,7 +15,8 @@ from .pki import Certificate
 
 
 class Api:
-    def __init__(self, *, port: int, authority: Path, user: Certificate) -> None:
+    def __init__(self, *, address: str, port: int, authority: Path, user: Certificate) -> None:
+        self._address = address
         self._port = port
         self._trust = ssl.create_default_context(cafile=str(authority))
         self._trust.load_cert_chain(user.certificate, user.key)
@@ -33,7 +34,7 @@ class Api:
 
     def _get(self, path: str) -> tuple[int, bytes]:
         connection = http.client.HTTPSConnection(
-            "127.0.0.1", self._port, context=self._trust, timeout=5
+            self._address, self._port, context=self._trust, timeout=5
         )
         try:
             connection.request("GET", path)

@@ -15,7 +15,7 @@ from typing import Literal
 
 from .report import HarnessError
 
-Pods = Literal["none", "kwok"]
+Pods = Literal["none", "kwok", "node"]  # what runs them: nothing, a fake node, a real one
 Profile = Literal["default", "tuned"]
 Kind = Literal["named", "kind", "built"]
 
@@ -43,12 +43,16 @@ DEFAULT = Options()
 
 class Cluster:
     kind: Kind
+    pods: Pods
     kubeconfig: Path  # of an administrator
     server: str
     audit_log: Path | None = None  # JSON lines: who did what to evenkeel.dev and batch objects
 
-    def __init__(self, *, kind: Kind, kubeconfig: Path, server: str, kubectl: Path | str) -> None:
+    def __init__(
+        self, *, kind: Kind, pods: Pods, kubeconfig: Path, server: str, kubectl: Path | str
+    ) -> None:
         self.kind = kind
+        self.pods = pods
         self.kubeconfig = kubeconfig
         self.server = server
         self._kubectl = str(kubectl)
@@ -90,6 +94,10 @@ class Cluster:
     def start_api_server(self) -> None:
         """The same address, the same data; returns when it is ready."""
         raise self._needs_our_own("starting the API server")
+
+    def load_image(self, archive: Path) -> None:
+        """Gives the real node an image (images.py) that no registry has."""
+        raise HarnessError(f"a {self.kind} cluster takes its images from registries only.")
 
     def stop(self) -> None:
         """Ends what the harness started; a cluster that was named stays as it is."""

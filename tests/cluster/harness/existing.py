@@ -21,7 +21,7 @@ def named(kubeconfig: Path) -> Cluster:
     if not kubeconfig.is_file():
         raise HarnessError(f"the kubeconfig {kubeconfig} is not there.")
     path = kubeconfig.resolve()  # a test may change its directory
-    cluster = Cluster(kind="named", kubeconfig=path, server="", kubectl=kubectl())
+    cluster = Cluster(kind="named", pods="node", kubeconfig=path, server="", kubectl=kubectl())
     view = json.loads(cluster.kubectl("config", "view", "--minify", "-o", "json").stdout)
     cluster.server = view["clusters"][0]["cluster"]["server"]
     return cluster

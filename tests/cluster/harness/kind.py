@@ -2,7 +2,7 @@
 
 Called by choose.py under the lock of the cluster's name. kind's own name for it is evenkeel-NAME,
 its kubeconfig lies in our state directory, and the user's own kubeconfig is not touched. Not
-guaranteed: that images are loaded, or that the cluster of an earlier version of kind-config.yaml
+guaranteed: that the cluster of an earlier version of kind-config.yaml
 is made anew.
 """
 
@@ -14,7 +14,7 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-from . import existing, state
+from . import existing, processes, state
 from .cluster import Cluster
 from .report import HarnessError, say
 from .state import State
@@ -58,6 +58,7 @@ def attach(found: State) -> Cluster:
 
 
 def destroy(found: State) -> None:
+    processes.kill(found.guests.values())
     _kind("delete", "cluster", "--name", _name(found), "--kubeconfig", str(_kubeconfig(found)))
     state.remove(found.name)
 
@@ -66,9 +67,14 @@ class KindCluster(Cluster):
     def __init__(self, found: State) -> None:
         self._state = found
         kubeconfig = _kubeconfig(found)
-        super().__init__(kind="kind", kubeconfig=kubeconfig, server="", kubectl=existing.kubectl())
+        super().__init__(
+            kind="kind", pods="node", kubeconfig=kubeconfig, server="", kubectl=existing.kubectl()
+        )
         view = json.loads(self.kubectl("config", "view", "--minify", "-o", "json").stdout)
         self.server = view["clusters"][0]["cluster"]["server"]
+
+    def load_image(self, archive: Path) -> None:
+        _kind("load", "image-archive", str(archive), "--name", _name(self._state))
 
     def stop(self) -> None:
         with state.newest(self._state) as found:

@@ -34,6 +34,12 @@ def this_process() -> Process:
     return _known(os.getpid())
 
 
+def child_of(process: Process) -> Process:
+    """The only child of a process that has one."""
+    children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+    return _known(int(children[0]))
+
+
 def spawn(command: Sequence[str | Path], *, log: Path, environment: Mapping[str, str]) -> Process:
     """Starts `command` in a session of its own, so that Ctrl-C in a terminal does not reach it."""
     argv = [str(word) for word in command]

@@ -37,9 +37,12 @@ class State:
     kept: bool = False  # outlives the processes that asked for it
     ready: bool = False
     port: int = 0
+    address: str = "127.0.0.1"  # where the API server listens
+    link: int | None = None  # of a real node to the host (enclosure.py)
     owners: list[Process] = field(default_factory=list)
     processes: dict[str, Process] = field(default_factory=dict)
     stopped: list[str] = field(default_factory=list)  # stopped by a test, to come back
+    guests: dict[str, Process] = field(default_factory=dict)  # what works on it and ends with it
 
     @property
     def directory(self) -> Path:
@@ -67,7 +70,8 @@ def load(name: str) -> State | None:
     except (FileNotFoundError, json.JSONDecodeError):
         return None
     found["owners"] = [Process(**owner) for owner in found["owners"]]
-    found["processes"] = {key: Process(**process) for key, process in found["processes"].items()}
+    for kind in ("processes", "guests"):
+        found[kind] = {key: Process(**process) for key, process in found.get(kind, {}).items()}
     return State(**found)
 
 

@@ -77,4 +77,7 @@ def recounted(members: list[Member], now: Instant) -> list[int]:
         if member.counts:
             for due in runs_between(member, start, start + DAY_S):
                 slots[(due - start) // SLOT_S] += member.weight
+            anchor = member.interval.anchor if member.placed_at is not None else None
+            if anchor is not None and member.placed_at < anchor and start <= anchor < start + DAY_S:
+                slots[(anchor - start) // SLOT_S] += member.weight  # it waits, its rhythm does not
     return slots

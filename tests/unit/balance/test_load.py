@@ -36,9 +36,16 @@ def members(draw: st.DrawFn, now: Instant) -> Member:
     match draw(st.sampled_from(["placed", "placed", "interval", "cron", "hourly", "at"])):
         case "placed":
             every_s = draw(st.sampled_from(INTERVALS_S))
-            anchor = now - draw(st.integers(0, every_s))
-            counts = draw(st.sampled_from([True, True, True, False]))
-            return every(every_s, key=key, anchor=anchor, weight=weight, zone=zone, counts=counts)
+            anchor = now + draw(st.integers(-every_s, every_s // 2))
+            return every(
+                every_s,
+                key=key,
+                anchor=anchor,
+                weight=weight,
+                zone=zone,
+                counts=draw(st.sampled_from([True, True, True, False])),
+                placed_at=draw(st.sampled_from([now, anchor])),
+            )
         case "interval":
             every_s = draw(st.sampled_from(INTERVALS_S))
             rule = Interval(every_s, draw(st.integers(0, every_s - 1)), None)

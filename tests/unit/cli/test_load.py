@@ -134,6 +134,28 @@ def test_rebalancing_is_never_worse_and_names_the_same_schedules() -> None:
     ]
 
 
+def test_rebalanced_anchors_make_the_rebalanced_slots() -> None:
+    """Light ones first, heavy ones last: the order that placing one by one likes least."""
+    hours = {f"default/job-{n}": n % 3 + 1 for n in range(40)}
+    found = picture(
+        manifests(
+            *[
+                f"interval: {{every: {every}h}}, {weighing(25 * n + 1)}"
+                for n, every in enumerate(hours.values())
+            ]
+        )
+    )
+    slots = [0] * 96
+    for n, each in enumerate(found["rebalanced"]["placements"]):
+        every_s = hours[each["schedule"]] * 3600
+        first_s = seconds(each["anchor"]) + every_s - seconds(MIDNIGHT)
+        for second in range(first_s, 86_400, every_s):
+            slots[second // SLOT_S] += 25 * n + 1
+    assert slots == found["rebalanced"]["slots"]
+    assert found["rebalanced"]["placements"] != found["placements"]
+    assert found["rebalanced"]["peak_to_mean"] < found["peak_to_mean"]
+
+
 def test_placing_one_by_one_is_evener_than_by_hash() -> None:
     found = picture(manifests(*[f"interval: {{every: {n % 6 + 1}h}}" for n in range(60)]))
     assert found["peak_to_mean"] < found["hash"]["peak_to_mean"]
@@ -198,6 +220,22 @@ def test_table_has_a_bar_for_each_hour_of_the_day_in_eighty_columns() -> None:
     assert all("█" in line for line in hours)
     assert len([line for line in hours if "peak" in line]) == 1
     assert max(map(len, lines)) <= 80
+
+
+def test_table_shows_each_hour_its_own_load_wherever_the_day_begins() -> None:
+    text = manifests(
+        f"schedule: '0 6 * * *', {weighing(7)}",
+        f"schedule: '20,50 6 * * *', {weighing(2)}",
+        f"schedule: '0 13 * * *', {weighing(5)}",
+    )
+    result = run("--from", PAST_SIX, stdin=text)
+    hours = {line[:2]: line.split() for line in result.stdout.splitlines() if line[2:5] == ":00"}
+    numbers = {
+        hour: [word for word in words[1:] if word.isdigit()] for hour, words in hours.items()
+    }
+    assert numbers["06"] == ["11", "3", "7"]  # load, runs, and the peak beside
+    assert numbers["13"] == ["5", "1"]
+    assert numbers["07"] == ["0", "0"]
 
 
 def test_table_does_not_cut_large_numbers() -> None:

@@ -148,6 +148,14 @@ def test_lines_are_ordered_by_due_then_schedule() -> None:
     assert len(found) == 3 + 3 + 2 + 6 + 1
 
 
+def test_a_herd_in_one_second_is_ordered_by_schedule() -> None:
+    names = [f"job-{n:03}" for n in range(300)]
+    every = "interval: {every: 10s, offset: 0s}"
+    herd = "---\n".join(scheduled_job(name, every) for name in names[::-1])
+    found = planned("--from", MIDNIGHT, "--to", "2026-03-01T00:01:00Z", stdin=herd)
+    assert [schedule for schedule, _ in found] == [f"default/{name}" for name in names] * 6
+
+
 def test_limit_stops_in_the_middle_of_one_second() -> None:
     three = "---\n".join(scheduled_job(name, "hourly: {minute: 0}") for name in "abc")
     assert planned("--from", MIDNIGHT, "--limit", "2", stdin=three) == [

@@ -1,0 +1,238 @@
+"""What a test sees and does of a cluster's objects, fast enough to be asked ten times a second.
+
+kubectl is for what people do; it costs a tenth of a second of a core a call. Here is one kept
+connection instead. Called by the tests of the operator. Not guaranteed: that what was read is
+still so.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import http.client
+import json
+import secrets
+import time
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any, TypeVar
+from urllib.parse import urlsplit
+
+from tests.cluster.harness import Cluster
+from tests.unit.resource.cases import TEMPLATE
+
+from evenkeel.kube import credentials
+
+Json = dict[str, Any]
+T = TypeVar("T")
+CRDS = Path(__file__).parents[2] / "crds"
+GROUP = "/apis/evenkeel.dev/v1alpha1"
+BATCH = "/apis/batch/v1"
+MERGE = "application/merge-patch+json"
+PATIENCE_S = 30.0  # for what should take a second, on a machine full of tests
+ENDS = ("succeeded", "failed", "skipped", "missed", "cancelled", "lost")
+
+
+class RefusedError(AssertionError):
+    """The API server said no."""
+
+    def __init__(self, status: int, message: str) -> None:
+        super().__init__(f"{status} {message}")
+        self.status = status
+
+
+class World:
+    def __init__(self, cluster: Cluster) -> None:
+        self.cluster = cluster
+        self._credentials = credentials.load(cluster.kubeconfig)
+        self._connection: http.client.HTTPSConnection | None = None
+
+    def close(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    # --- any object -----------------------------------------------------------------------------
+
+    def call(self, verb: str, path: str, body: object = None, kind: str = "") -> Json:
+        """One request, and once more on a connection that the server has closed meanwhile."""
+        headers = {"Accept": "application/json", **self._credentials.headers()}
+        text = None
+        if body is not None:
+            text = json.dumps(body)
+            headers["Content-Type"] = kind or "application/json"
+        for attempt in (1, 2):
+            connection = self._connected()
+            try:
+                connection.request(verb, path, body=text, headers=headers)
+                answer = connection.getresponse()
+                content = answer.read()
+            except (OSError, http.client.HTTPException):
+                self.close()
+                if attempt == 2 or verb == "POST":
+                    raise
+                continue
+            found: Json = json.loads(content) if content else {}
+            if answer.status >= 300:
+                raise RefusedError(answer.status, str(found.get("message", "")))
+            return found
+        raise AssertionError
+
+    def _connected(self) -> http.client.HTTPSConnection:
+        if self._connection is None:
+            host = urlsplit(self._credentials.server)
+            self._connection = http.client.HTTPSConnection(
+                host.hostname or "", host.port or 443, context=self._credentials.context, timeout=20
+            )
+        return self._connection
+
+    def get(self, path: str) -> Json:
+        return self.call("GET", path)
+
+    def items(self, path: str) -> list[Json]:
+        found: list[Json] = self.get(path)["items"]
+        return found
+
+    # --- ours -----------------------------------------------------------------------------------
+
+    def namespace(self, word: str) -> str:
+        name = f"{word}-{secrets.token_hex(3)}"
+        self.call("POST", "/api/v1/namespaces", {"metadata": {"name": name}})
+        return name
+
+    def leave(self, namespaces: Iterable[str]) -> None:
+        """Gone in a few seconds, which nobody waits for."""
+        for ns in namespaces:
+            try:
+                self.call("DELETE", f"/api/v1/namespaces/{ns}")
+            except RefusedError as error:
+                if error.status != 404:
+                    raise
+
+    def create(self, ns: str, name: str, **spec: Any) -> Json:
+        """A ScheduledJob; of a Job that does nothing, unless `jobTemplate` is given."""
+        return self.call("POST", f"{GROUP}/namespaces/{ns}/scheduledjobs", manifest(name, **spec))
+
+    def edit(self, ns: str, name: str, **spec: Any) -> Json:
+        return self.call("PATCH", _schedule(ns, name), {"spec": spec}, MERGE)
+
+    def delete(self, ns: str, name: str) -> None:
+        self.call("DELETE", _schedule(ns, name))
+
+    def schedule(self, ns: str, name: str) -> Json:
+        return self.get(_schedule(ns, name))
+
+    def status(self, ns: str, name: str) -> Json:
+        found: Json = self.schedule(ns, name).get("status") or {}
+        return found
+
+    def condition(self, ns: str, name: str, kind: str) -> Json:
+        """A condition, or an empty one while it is not there."""
+        for each in self.status(ns, name).get("conditions") or ():
+            if each["type"] == kind:
+                found: Json = each
+                return found
+        return {"type": kind, "status": "", "reason": "", "message": ""}
+
+    def counts(self, ns: str, name: str) -> dict[str, int]:
+        """How many runs came to which end, without the ends that none came to."""
+        found = self.status(ns, name).get("counts") or {}
+        return {end: found[end] for end in ENDS if found.get(end)}
+
+    def recent(self, ns: str, name: str, state: str = "") -> list[Json]:
+        """The newest runs, newest first; of one state, if one is named."""
+        found = self.status(ns, name).get("recent") or ()
+        return [row for row in found if not state or row["state"] == state]
+
+    def jobs(self, ns: str, name: str = "") -> list[Json]:
+        """The Jobs of a namespace, or those of one ScheduledJob, by due time."""
+        found = [
+            job
+            for job in self.items(f"{BATCH}/namespaces/{ns}/jobs")
+            if not name or owner(job).get("name") == name
+        ]
+        return sorted(found, key=lambda job: (due(job), job["metadata"]["name"]))
+
+
+def install(cluster: Cluster) -> None:
+    """The CRD, until the server takes objects of it and kubectl knows their fields."""
+    cluster.kubectl("apply", "-f", str(CRDS))
+    for question in (("get", "scheduledjobs"), ("explain", "scheduledjobs.spec.interval")):
+        eventually(
+            lambda question=question: cluster.kubectl(*question, check=False).returncode == 0,
+            f"`kubectl {' '.join(question)}` is answered",
+        )
+
+
+def eventually(
+    look: Callable[[], T], what: str, *, within_s: float = PATIENCE_S, every_s: float = 0.1
+) -> T:
+    """What `look` returns as soon as it is true; while it fails, it is asked again."""
+    deadline = time.monotonic() + within_s
+    while True:
+        try:
+            found = look()
+            reason = f"the last look gave {found!r}"[:2000]
+        except (AssertionError, OSError, http.client.HTTPException) as error:
+            found, reason = None, f"the last look failed: {error}"[:2000]  # type: ignore[assignment]
+        if found:
+            return found
+        if time.monotonic() > deadline:
+            raise AssertionError(f"within {within_s:.0f} s not seen: {what}; {reason}")
+        time.sleep(every_s)
+
+
+def manifest(name: str, **spec: Any) -> Json:
+    return {
+        "apiVersion": "evenkeel.dev/v1alpha1",
+        "kind": "ScheduledJob",
+        "metadata": {"name": name},
+        "spec": {"jobTemplate": TEMPLATE, **spec},
+    }
+
+
+def template(
+    *, fate: str = "", runs_for: str = "", pod: Mapping[str, Any] = {}, **job: Any
+) -> Json:  # noqa: B006
+    """A jobTemplate whose Pods kwok lets run, fail, hang or wait; `job` goes to the Job's spec."""
+    notes = {"fate": fate, "runs-for": runs_for}
+    annotations = {f"test.evenkeel.dev/{key}": text for key, text in notes.items() if text}
+    spec = {**TEMPLATE["spec"]["template"]["spec"], **pod}
+    # One Pod and its end is the Job's: the waits between a Job's own retries are not ours to test.
+    job = {"backoffLimit": 0, **job}
+    return {"spec": {**job, "template": {"metadata": {"annotations": annotations}, "spec": spec}}}
+
+
+def every(seconds: int, *, first_in: float = 0.0) -> Json:
+    """An interval whose first due time is at least `first_in` seconds (and at most 1 more) away."""
+    anchor = int(time.time() + first_in) + 1 - seconds
+    return {"every": f"{seconds}s", "offset": "0s", "anchor": moment(anchor)}
+
+
+def once(*, due_in: float) -> str:
+    """For `at`: an instant at least so many seconds away, and at most one more."""
+    return moment(int(time.time() + due_in) + 1)
+
+
+def moment(instant: float) -> str:
+    return dt.datetime.fromtimestamp(int(instant), dt.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def seconds(text: str) -> float:
+    return dt.datetime.fromisoformat(text).timestamp()
+
+
+def owner(job: Json) -> Json:
+    found: Json = (job["metadata"].get("ownerReferences") or [{}])[0]
+    return found
+
+
+def due(job: Json) -> str:
+    return str((job["metadata"].get("annotations") or {}).get("evenkeel.dev/due", ""))
+
+
+def names(objects: Iterable[Json]) -> list[str]:
+    return [each["metadata"]["name"] for each in objects]
+
+
+def _schedule(ns: str, name: str) -> str:
+    return f"{GROUP}/namespaces/{ns}/scheduledjobs/{name}"

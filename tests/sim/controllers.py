@@ -1,0 +1,121 @@
+"""What else happens in a cluster: Jobs run and end, expired ones go, orphans are collected.
+
+A Job's fate is asked of the world when it is created; it must depend on what the Job is, not on
+when it was made, so that a run with faults and one without can be compared.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from evenkeel.resource import rfc3339
+from evenkeel.resource.job import owner_uid, read_job
+
+from tests.sim.server import JOB, SCHEDULED_JOB, Change, Json, Server
+
+SEEN_S = 0.02
+"""Until the Job controller has written a new Job's start."""
+
+COLLECTED_S = 0.5
+"""Until the garbage collector has taken what belonged to a deleted object."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fate:
+    """What becomes of a Job."""
+
+    start_s: float = 1.0
+    """Until a container runs; infinite: never."""
+    run_s: float = 5.0
+    """From there to its end; infinite: it hangs."""
+    succeeds: bool = True
+    reason: str = "BackoffLimitExceeded"
+
+
+class Controllers:
+    """Acts on the server's changes, on the loop's time."""
+
+    def __init__(self, server: Server, fate: Callable[[Json], Fate]) -> None:
+        self._server = server
+        self._fate = fate
+        self._schedules: set[str] = set()
+        server.listeners.append(self._changed)
+
+    def _changed(self, change: Change) -> None:
+        uid = change.object["metadata"]["uid"]
+        if change.kind is SCHEDULED_JOB:
+            if change.type == "ADDED":
+                self._schedules.add(uid)
+            elif change.type == "DELETED":
+                self._schedules.discard(uid)
+                self._later(COLLECTED_S, self._collect_jobs_of, uid)
+        elif change.kind is JOB and change.type == "ADDED":
+            owner = owner_uid(change.object["metadata"])
+            if owner is not None and owner not in self._schedules:
+                self._later(COLLECTED_S, self._collect_jobs_of, owner)
+            if not (change.object.get("spec") or {}).get("suspend"):
+                self._run(change.object)
+
+    def _run(self, job: Json) -> None:
+        fate = self._fate(job)
+        key = (job["metadata"]["namespace"], job["metadata"]["name"], job["metadata"]["uid"])
+        self._later(SEEN_S, self._started, *key)
+        self._later(SEEN_S + fate.start_s, self._ready, *key)
+        self._later(SEEN_S + fate.start_s + fate.run_s, self._ended, *key, fate)
+
+    def _started(self, ns: str, name: str, uid: str) -> None:
+        if self._alive(ns, name, uid):
+            self._write(ns, name, {"startTime": self._moment(), "active": 1, "ready": 0})
+
+    def _ready(self, ns: str, name: str, uid: str) -> None:
+        if self._alive(ns, name, uid):
+            self._write(ns, name, {"active": 1, "ready": 1})
+
+    def _ended(self, ns: str, name: str, uid: str, fate: Fate) -> None:
+        job = self._alive(ns, name, uid)
+        if job is None:
+            return
+        moment = self._moment()
+        condition = {"type": "Complete", "status": "True", "lastTransitionTime": moment}
+        if fate.succeeds:
+            status: Json = {"active": 0, "ready": 0, "succeeded": 1, "completionTime": moment}
+        else:
+            status = {"active": 0, "ready": 0, "failed": 1}
+            condition |= {"type": "Failed", "reason": fate.reason, "message": "as was its fate"}
+        self._write(ns, name, {**status, "conditions": [condition]})
+        ttl_s = (job.get("spec") or {}).get("ttlSecondsAfterFinished")
+        if ttl_s is not None:
+            self._later(ttl_s, self._delete, ns, name, uid)
+
+    def _collect_jobs_of(self, owner: str) -> None:
+        if owner in self._schedules:
+            return
+        for (ns, name), job in list(self._server.objects[JOB].items()):
+            if owner_uid(job["metadata"]) == owner:
+                self._delete(ns, name, job["metadata"]["uid"])
+
+    def _delete(self, ns: str, name: str, uid: str) -> None:
+        if self._alive(ns, name, uid) is not None:
+            self._server.handle("DELETE", f"/apis/batch/v1/namespaces/{ns}/jobs/{name}", who="gc")
+
+    def _alive(self, ns: str, name: str, uid: str) -> Json | None:
+        job = self._server.objects[JOB].get((ns, name))
+        return job if job is not None and job["metadata"]["uid"] == uid else None
+
+    def _write(self, ns: str, name: str, status: Json) -> None:
+        self._server.write_status(JOB, ns, name, status)
+
+    def _moment(self) -> str:
+        return rfc3339.show(int(self._server.now()))
+
+    def _later(self, delay_s: float, act: Callable[..., None], *args: object) -> None:
+        if delay_s < 10_000_000:
+            asyncio.get_running_loop().call_later(delay_s, act, *args)
+
+
+def run_of(job: Json) -> tuple[str, int, int] | None:
+    """Owner uid, due and attempt of a Job of ours."""
+    fact = read_job(job)
+    return None if fact is None else (fact.run.uid, fact.run.due, fact.attempt)

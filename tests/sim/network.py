@@ -1,0 +1,353 @@
+"""The way from one operator process to the API server, and all that can go wrong on it.
+
+`Connection` is the `Api` port of `evenkeel.kube`. A `Weather` decides for each request and each
+stream what happens to it; `Calm` lets everything through. A request that may change something is
+either done or not done before its outcome is told: that is what the operator cannot see.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from random import Random
+from typing import Any
+
+from evenkeel.kube.api import JSON, NoAnswer, NotSent, Reply
+
+from tests.sim.server import Server, error_line, gone_line, parse_watch, status_reply
+
+TIMEOUT_S = 10.0
+"""The client's time-out."""
+
+SILENCE_S = 90.0
+"""A watch that says nothing for this long is given up by the client."""
+
+BOOKMARK_S = 60.0
+
+
+class Weather:
+    """Nothing goes wrong."""
+
+    def latency_s(self) -> float:
+        """One way."""
+        return 0.003
+
+    def of_call(self, verb: str, path: str, now: float) -> str:
+        """What happens to a request; empty: nothing."""
+        return ""
+
+    def of_watch(self, now: float) -> str:
+        """What happens to a stream that is opened."""
+        return ""
+
+    def of_event(self, now: float) -> str:
+        """What happens to an event on its way: late, twice, swap, cut."""
+        return ""
+
+    def delay_s(self) -> float:
+        """How late a late event is."""
+        return 0.0
+
+    def cut_off(self, now: float) -> bool:
+        """Whether nothing gets through."""
+        return False
+
+
+CALL_FAULTS = (
+    "refused",  # nobody took it
+    "lost request",  # sent, not done, no answer
+    "lost reply",  # done, no answer
+    "late",  # no answer in time, and done some time after
+    "429",
+    "500",
+    "500 done",
+    "504 done",
+    "slow",
+)
+WATCH_FAULTS = ("refused", "410", "410 in stream", "500", "500 in stream", "empty", "hang")
+EVENT_FAULTS = ("late", "twice", "swap", "cut")
+
+
+@dataclass(slots=True)
+class Storm(Weather):
+    """Faults by seed until `until_s`. Each seed has its own taste: some faults often, others never,
+    because all faults at a middling rate would look alike in every run."""
+
+    rng: Random
+    until_s: float
+    calls: dict[str, float] = field(default_factory=dict)
+    watches: dict[str, float] = field(default_factory=dict)
+    events: dict[str, float] = field(default_factory=dict)
+    partitions: list[tuple[float, float]] = field(default_factory=list)
+
+    @classmethod
+    def from_seed(cls, rng: Random, *, until_s: float) -> Storm:
+        storm = cls(rng, until_s)
+        level = rng.choice((0.02, 0.08, 0.25))
+        for faults, chosen in (
+            (CALL_FAULTS, storm.calls),
+            (WATCH_FAULTS, storm.watches),
+            (EVENT_FAULTS, storm.events),
+        ):
+            for fault in faults:
+                if rng.random() < 0.4:
+                    chosen[fault] = level * rng.random()
+        if rng.random() < 0.3:
+            begin = rng.uniform(5, until_s)
+            storm.partitions.append((begin, min(until_s, begin + rng.uniform(2, 60))))
+        return storm
+
+    def latency_s(self) -> float:
+        return self.rng.uniform(0.001, 0.015)
+
+    def of_call(self, verb: str, path: str, now: float) -> str:
+        return self._pick(self.calls, now)
+
+    def of_watch(self, now: float) -> str:
+        return self._pick(self.watches, now)
+
+    def of_event(self, now: float) -> str:
+        return self._pick(self.events, now)
+
+    def delay_s(self) -> float:
+        return self.rng.choice((0.05, 0.5, 3.0, 8.0))
+
+    def cut_off(self, now: float) -> bool:
+        return any(begin <= now < end for begin, end in self.partitions)
+
+    def _pick(self, faults: Mapping[str, float], now: float) -> str:
+        if now >= self.until_s:
+            return ""
+        dice = self.rng.random()
+        for fault, rate in faults.items():
+            dice -= rate
+            if dice < 0:
+                return fault
+        return ""
+
+
+@dataclass(slots=True)
+class CrashPoint:
+    """Crash at this call of this process, counted from 0, before or after its effect."""
+
+    call: int
+    after: bool
+
+
+class Connection:
+    """The `Api` of one process. Once `cut` it answers nobody, so that a dead process stays dead."""
+
+    def __init__(
+        self,
+        server: Server,
+        weather: Weather,
+        *,
+        who: str,
+        crash_point: CrashPoint | None = None,
+        crash: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._server = server
+        self._weather = weather
+        self._who = who
+        self._crash_point = crash_point
+        self._crash = crash
+        self.calls = 0
+        self.asked: list[tuple[float, str, str]] = []
+        """Every request with its time, for the bound on how often one may be repeated."""
+        self.dead = False
+
+    @property
+    def _now(self) -> float:
+        return asyncio.get_running_loop().time()
+
+    async def call(
+        self,
+        verb: str,
+        path: str,
+        *,
+        body: bytes | None = None,
+        content_type: str = JSON,
+        params: Mapping[str, str] | None = None,
+        accept: str = JSON,
+    ) -> Reply:
+        """See `Api.call`."""
+        number = self._arrive(verb, path)
+        await self._survive(number, after=False)
+        weather, fault = self._weather, self._weather.of_call(verb, path, self._now)
+        await asyncio.sleep(weather.latency_s())
+        if weather.cut_off(self._now) or fault == "refused":
+            raise NotSent("connection refused")
+
+        def do() -> Reply:
+            if self.dead:
+                return Reply(0)
+            return self._server.handle(
+                verb,
+                path,
+                body=body,
+                content_type=content_type,
+                params=params,
+                accept=accept,
+                who=self._who,
+            )
+
+        match fault:
+            case "lost request":
+                await asyncio.sleep(TIMEOUT_S)
+                raise NoAnswer("time-out")
+            case "lost reply":
+                do()
+                await self._survive(number, after=True)
+                raise NoAnswer("connection reset")
+            case "late":
+                asyncio.get_running_loop().call_later(TIMEOUT_S + weather.delay_s() - 4, do)
+                await asyncio.sleep(TIMEOUT_S)
+                raise NoAnswer("time-out")
+            case "429":
+                return status_reply(
+                    429, "TooManyRequests", "too many requests", Retry_After="2"
+                )
+            case "500":
+                return status_reply(500, "InternalError", "etcdserver: no leader")
+            case "500 done" | "504 done":
+                do()
+                await self._survive(number, after=True)
+                return status_reply(int(fault[:3]), "Timeout", "etcdserver: request timed out")
+            case "slow":
+                await asyncio.sleep(weather.delay_s())
+        reply = do()
+        await self._survive(number, after=True)
+        await asyncio.sleep(weather.latency_s())
+        if weather.cut_off(self._now):
+            raise NoAnswer("connection reset")
+        return reply
+
+    @asynccontextmanager
+    async def watch(self, path: str, params: Mapping[str, str]) -> AsyncIterator[_Stream]:
+        """See `Api.watch`."""
+        self._arrive("WATCH", path)
+        weather, fault = self._weather, self._weather.of_watch(self._now)
+        await asyncio.sleep(weather.latency_s())
+        if self.dead or weather.cut_off(self._now) or fault == "refused":
+            raise NotSent("connection refused")
+        refusal = None
+        if fault == "410":
+            refusal = status_reply(410, "Expired", "too old resource version")
+        elif fault == "500":
+            refusal = status_reply(500, "InternalError", "etcdserver: no leader")
+        stream = _Stream(self, self._server, weather, path, params, fault, refusal)
+        try:
+            yield stream
+        finally:
+            stream.close()
+
+    def _arrive(self, verb: str, path: str) -> int:
+        self.asked.append((self._now, verb, path))
+        self.calls += 1
+        return self.calls - 1
+
+    async def _survive(self, number: int, *, after: bool) -> None:
+        """Here the process may die; nobody comes back from there."""
+        point = self._crash_point
+        if not self.dead and point and point.call == number and point.after is after:
+            self._crash()
+        if self.dead:
+            await asyncio.get_running_loop().create_future()
+
+
+class _Stream:
+    def __init__(
+        self,
+        connection: Connection,
+        server: Server,
+        weather: Weather,
+        path: str,
+        params: Mapping[str, str],
+        fault: str,
+        refusal: Reply | None,
+    ) -> None:
+        self._connection = connection
+        self._server = server
+        self._weather = weather
+        self._params = params
+        self._fault = fault
+        self._refusal = refusal
+        self._kind, self._ns = parse_watch(path)
+        self._version = int(params["resourceVersion"])
+        self._changed = asyncio.Event()
+        self.status = refusal.status if refusal else 200
+        server.listeners.append(self._notice)
+
+    def _notice(self, change: Any) -> None:
+        if change.kind is self._kind:
+            self._changed.set()
+
+    def close(self) -> None:
+        self._server.listeners.remove(self._notice)
+
+    async def reply(self) -> Reply:
+        """See `Stream.reply`."""
+        assert self._refusal is not None
+        return self._refusal
+
+    async def lines(self) -> AsyncIterator[bytes]:
+        """See `Stream.lines`."""
+        loop = asyncio.get_running_loop()
+        server, weather = self._server, self._weather
+        until = loop.time() + float(self._params.get("timeoutSeconds", "300"))
+        if self._fault == "410 in stream" or server.too_old(self._version):
+            yield gone_line(self._version, server.compacted)
+            return
+        if self._fault == "500 in stream":
+            yield error_line(500, "etcdserver: no leader")
+            return
+        if self._fault == "empty":
+            return
+        if self._fault == "hang":
+            await asyncio.sleep(SILENCE_S)
+            raise NoAnswer("the stream is silent")
+        while loop.time() < until:
+            self._changed.clear()
+            pending = server.changes(self._kind, self._ns, self._params, self._version)
+            while pending:
+                taken, lines, fault = 1, [pending[0].line], weather.of_event(loop.time())
+                if fault == "late":
+                    await asyncio.sleep(weather.delay_s())
+                elif fault == "twice":
+                    lines *= 2
+                elif fault == "swap" and len(pending) > 1 and _apart(pending[0], pending[1]):
+                    taken, lines = 2, [pending[1].line, pending[0].line, pending[1].line]
+                elif fault == "cut":
+                    raise NoAnswer("connection reset")
+                if self._connection.dead or weather.cut_off(loop.time()):
+                    raise NoAnswer("connection reset")
+                for line in lines:
+                    yield line
+                self._version = pending[taken - 1].version
+                del pending[:taken]
+            if not self._changed.is_set():
+                async for line in self._wait(until):
+                    yield line
+
+    async def _wait(self, until: float) -> AsyncIterator[bytes]:
+        """For the next change; now and then a bookmark, or the line is cut."""
+        loop = asyncio.get_running_loop()
+        pause_s = min(BOOKMARK_S, until - loop.time())
+        nearest = [b for b, e in getattr(self._weather, "partitions", ()) if b > loop.time()]
+        if nearest:
+            pause_s = min(pause_s, min(nearest) - loop.time() + 0.001)
+        try:
+            async with asyncio.timeout(max(0.0, pause_s)):
+                await self._changed.wait()
+        except TimeoutError:
+            if self._weather.cut_off(loop.time()):
+                raise NoAnswer("connection reset") from None
+            if loop.time() < until:
+                yield self._server.bookmark(self._kind)
+
+
+def _apart(one: Any, other: Any) -> bool:
+    """Changes of one object never overtake one another."""
+    return one.object["metadata"]["uid"] != other.object["metadata"]["uid"]

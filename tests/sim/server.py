@@ -1,0 +1,425 @@
+"""An API server in memory: what a kube-apiserver does with the requests that the operator sends.
+
+Objects with resourceVersions and generations, merge patches with a uid as precondition, a status
+subresource, paged lists, dry runs, deletions with preconditions, a log of events that watches read
+and that is compacted. One request is one step: nothing here waits, fails or loses anything, that is
+`network.py`'s part; nothing here makes a Job run, that is `controllers.py`'s.
+
+tests/contract holds it to a real API server, answer by answer. It knows no validation beyond the
+few refusals that the operator must tell apart, no users, no API discovery.
+"""
+
+from __future__ import annotations
+
+import base64
+import copy
+import email.utils
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import orjson
+
+from evenkeel.kube.api import JSON, Reply
+from evenkeel.resource import rfc3339
+
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """One resource of the API."""
+
+    prefix: str
+    plural: str
+    name: str
+    in_list: bool
+    """Whether items of a list carry apiVersion and kind: those of custom resources do."""
+    has_status: bool = True
+
+    @property
+    def version(self) -> str:
+        return self.prefix.removeprefix("/apis/").removeprefix("/api/")
+
+    @property
+    def group(self) -> str:
+        return self.version.split("/")[0] if "/" in self.version else ""
+
+    @property
+    def resource(self) -> str:
+        """`jobs.batch`, as messages have it."""
+        return f"{self.plural}.{self.group}" if self.group else self.plural
+
+
+JOB = Kind("/apis/batch/v1", "jobs", "Job", in_list=False)
+SCHEDULED_JOB = Kind("/apis/evenkeel.dev/v1alpha1", "scheduledjobs", "ScheduledJob", in_list=True)
+POD = Kind("/api/v1", "pods", "Pod", in_list=False)
+EVENT = Kind("/api/v1", "events", "Event", in_list=False, has_status=False)
+KINDS = {(kind.prefix, kind.plural): kind for kind in (JOB, SCHEDULED_JOB, POD, EVENT)}
+
+_PATH = re.compile(
+    r"(/api/v1|/apis/[^/]+/[^/]+)(?:/namespaces/([^/]+))?/([a-z]+)(?:/([^/]+))?(?:/(status))?"
+)
+_OUR_METADATA = ("uid", "resourceVersion", "generation", "creationTimestamp")
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One entry of the log that watches read."""
+
+    version: int
+    type: str
+    kind: Kind
+    object: Json
+    line: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What was asked, for the history that a failing seed prints."""
+
+    at: float
+    who: str
+    verb: str
+    path: str
+    status: int
+    note: str = ""
+
+
+@dataclass(slots=True)
+class Server:
+    """The store and its verbs. `now` is the server's own clock, which is never wrong."""
+
+    now: Callable[[], float]
+    version: int = 100
+    compacted: int = 0
+    """A watch from before here is told 410."""
+    objects: dict[Kind, dict[tuple[str, str], Json]] = field(
+        default_factory=lambda: {kind: {} for kind in KINDS.values()}
+    )
+    log: list[Change] = field(default_factory=list)
+    listeners: list[Callable[[Change], None]] = field(default_factory=list)
+    namespaces: set[str] = field(default_factory=lambda: {"default"})
+    refuse: Callable[[str, Kind, str, Json], Reply | None] = lambda verb, kind, ns, item: None
+    """Admission: quota, RBAC, webhooks. It is asked before every write."""
+    requests: list[Request] = field(default_factory=list)
+    _pages: dict[str, tuple[list[bytes], int, float]] = field(default_factory=dict)
+    _uids: int = 0
+
+    # --- requests ---------------------------------------------------------------------------------
+
+    def handle(
+        self,
+        verb: str,
+        path: str,
+        *,
+        body: bytes | None = None,
+        content_type: str = JSON,
+        params: Mapping[str, str] | None = None,
+        accept: str = JSON,
+        who: str = "",
+    ) -> Reply:
+        """One request, done."""
+        reply = self._route(verb, path, body, params or {}, accept)
+        self.requests.append(Request(self.now(), who, verb, path, reply.status, _note(verb, body)))
+        date = email.utils.formatdate(self.now(), usegmt=True)
+        return Reply(reply.status, reply.body, {"Date": date, **reply.headers})
+
+    def _route(
+        self, verb: str, path: str, body: bytes | None, params: Mapping[str, str], accept: str
+    ) -> Reply:
+        if path == "/version":
+            return _reply(200, {"major": "1", "minor": "36"})
+        found = _PATH.fullmatch(path)
+        kind = KINDS.get((found[1], found[3])) if found else None
+        if found is None or kind is None:
+            return _status(404, "NotFound", "the server could not find the requested resource")
+        ns, name, part = found[2] or "", found[4] or "", found[5] or ""
+        match verb, bool(name):
+            case "GET", False:
+                return self._list(kind, ns, params, accept)
+            case "GET", True:
+                return self._get(kind, ns, name)
+            case "POST", False:
+                return self._create(kind, ns, orjson.loads(body or b"{}"), params)
+            case "PATCH", True:
+                return self._patch(kind, ns, name, part, orjson.loads(body or b"{}"))
+            case "DELETE", True:
+                return self._delete(kind, ns, name, orjson.loads(body or b"{}"))
+        return _status(405, "MethodNotAllowed", f"{verb} is not supported here")
+
+    def _get(self, kind: Kind, ns: str, name: str) -> Reply:
+        item = self.objects[kind].get((ns, name))
+        if item is None:
+            return _not_found(kind, name)
+        return _reply(200, item)
+
+    def _create(self, kind: Kind, ns: str, item: Json, params: Mapping[str, str]) -> Reply:
+        name = item["metadata"]["name"]
+        if ns not in self.namespaces:
+            return _status(404, "NotFound", f'namespaces "{ns}" not found')
+        if (refused := self.refuse("POST", kind, ns, item)) is not None:
+            return refused
+        if (ns, name) in self.objects[kind]:
+            return _status(409, "AlreadyExists", f'{kind.resource} "{name}" already exists')
+        if kind is JOB and (refused := _invalid_job(item)) is not None:
+            return refused
+        created = copy.deepcopy(item)
+        created.pop("status", None)
+        if kind is JOB:
+            created["status"] = {}
+        self._uids += 1
+        created["metadata"] |= {
+            "namespace": ns,
+            "uid": f"uid-{kind.plural}-{name}-{self._uids}",
+            "creationTimestamp": rfc3339.show(int(self.now())),
+        }
+        if kind.has_status:
+            created["metadata"]["generation"] = 1
+        if params.get("dryRun") == "All":
+            return _reply(201, created)
+        self._write("ADDED", kind, created)
+        return _reply(201, created)
+
+    def _patch(self, kind: Kind, ns: str, name: str, part: str, patch: Json) -> Reply:
+        old = self.objects[kind].get((ns, name))
+        if old is None:
+            return _not_found(kind, name)
+        uid = (patch.get("metadata") or {}).get("uid")
+        if uid is not None and uid != old["metadata"]["uid"]:
+            return _status(
+                409,
+                "Conflict",
+                f'Operation cannot be fulfilled on {kind.resource} "{name}": Precondition failed: '
+                f"UID in precondition: {uid}, UID in object meta: {old['metadata']['uid']}",
+            )
+        if (refused := self.refuse("PATCH", kind, ns, old)) is not None:
+            return refused
+        new = copy.deepcopy(old)
+        if part == "status":
+            _merge(new.setdefault("status", {}), patch.get("status") or {})
+        else:
+            wanted = {key: value for key, value in patch.items() if key != "status"}
+            metadata = dict(wanted.pop("metadata", None) or {})
+            for key in _OUR_METADATA:
+                metadata.pop(key, None)
+            _merge(new, wanted)
+            _merge(new["metadata"], metadata)
+        if kind.has_status and new.get("spec") != old.get("spec"):
+            new["metadata"]["generation"] += 1
+        if new != old:  # a patch that changes nothing writes nothing
+            self._write("MODIFIED", kind, new)
+        return _reply(200, new)
+
+    def _delete(self, kind: Kind, ns: str, name: str, options: Json) -> Reply:
+        old = self.objects[kind].get((ns, name))
+        if old is None:
+            return _not_found(kind, name)
+        uid = (options.get("preconditions") or {}).get("uid")
+        if uid is not None and uid != old["metadata"]["uid"]:
+            return _status(
+                409,
+                "Conflict",
+                f'Operation cannot be fulfilled on {kind.resource} "{name}": Precondition failed: '
+                f"UID in precondition: {uid}, UID in object meta: {old['metadata']['uid']}",
+            )
+        self._write("DELETED", kind, old)
+        return _reply(200, {"kind": "Status", "apiVersion": "v1", "status": "Success"})
+
+    def _list(self, kind: Kind, ns: str, params: Mapping[str, str], accept: str) -> Reply:
+        limit = int(params.get("limit", 0) or 0)
+        if token := params.get("continue"):
+            return self._next_page(kind, token, limit)
+        items = [
+            _in_list(kind, item, accept)
+            for (item_ns, _), item in sorted(self.objects[kind].items())
+            if ns in ("", item_ns) and selected(item, params)
+        ]
+        return self._page(kind, items, self.version, limit)
+
+    def _page(self, kind: Kind, items: list[bytes], version: int, limit: int) -> Reply:
+        metadata: Json = {"resourceVersion": str(version)}
+        if limit and len(items) > limit:
+            key = f"{version}.{len(self._pages)}"
+            self._pages[key] = (items[limit:], version, self.now())
+            metadata["continue"] = base64.b64encode(key.encode()).decode()
+            metadata["remainingItemCount"] = len(items) - limit
+            items = items[:limit]
+        head = {"kind": f"{kind.name}List", "apiVersion": kind.version, "metadata": metadata}
+        body = orjson.dumps(head)[:-1] + b',"items":[' + b",".join(items) + b"]}"
+        return Reply(200, body)
+
+    def _next_page(self, kind: Kind, token: str, limit: int) -> Reply:
+        items, version, _ = self._pages.get(
+            base64.b64decode(token).decode(), ([], self.compacted - 1, 0.0)
+        )
+        if version < self.compacted:
+            return _status(
+                410,
+                "Expired",
+                "The provided continue parameter is too old to display a consistent list result. "
+                "You can start a new list without the continue parameter.",
+            )
+        return self._page(kind, items, version, limit)
+
+    # --- watches ----------------------------------------------------------------------------------
+
+    def changes(self, kind: Kind, ns: str, params: Mapping[str, str], since: int) -> list[Change]:
+        """What a watch from `since` has to tell by now, oldest first."""
+        found: list[Change] = []
+        for change in reversed(self.log):
+            if change.version <= since:
+                break
+            if (
+                change.kind is kind
+                and ns in ("", change.object["metadata"]["namespace"])
+                and selected(change.object, params)
+            ):
+                found.append(change)
+        found.reverse()
+        return found
+
+    def bookmark(self, kind: Kind) -> bytes:
+        """How far the log has come."""
+        metadata = {"resourceVersion": str(self.version), "creationTimestamp": None}
+        item = {"kind": kind.name, "apiVersion": kind.version, "metadata": metadata}
+        return orjson.dumps({"type": "BOOKMARK", "object": item})
+
+    def too_old(self, since: int) -> bool:
+        return since < self.compacted
+
+    def compact(self) -> None:
+        """Forget the log: whoever has not read it must list."""
+        self.compacted = self.version
+        self.log.clear()
+
+    # --- writing ----------------------------------------------------------------------------------
+
+    def write_status(self, kind: Kind, ns: str, name: str, status: Json) -> None:
+        """What a controller of the cluster writes: it has the newest object in hand."""
+        old = self.objects[kind][ns, name]
+        self._write("MODIFIED", kind, {**old, "status": {**old.get("status", {}), **status}})
+
+    def _write(self, type: str, kind: Kind, item: Json) -> None:
+        self.version += 1
+        metadata = {**item["metadata"], "resourceVersion": str(self.version)}
+        item = {"apiVersion": kind.version, "kind": kind.name, **item, "metadata": metadata}
+        key = (metadata["namespace"], metadata["name"])
+        if type == "DELETED":
+            del self.objects[kind][key]
+        else:
+            self.objects[kind][key] = item
+        line = orjson.dumps({"type": type, "object": item})
+        change = Change(self.version, type, kind, item, line)
+        self.log.append(change)
+        for listener in list(self.listeners):
+            listener(change)
+
+
+def parse_watch(path: str) -> tuple[Kind, str]:
+    """Which kind in which namespace a watch follows."""
+    found = _PATH.fullmatch(path)
+    assert found is not None and not found[4]
+    return KINDS[found[1], found[3]], found[2] or ""
+
+
+def gone_line(since: int, oldest: int) -> bytes:
+    """410 as it comes in a stream that was answered with 200."""
+    message = f"too old resource version: {since} ({oldest})"
+    return orjson.dumps({"type": "ERROR", "object": _status_body(410, "Expired", message)})
+
+
+def error_line(code: int, message: str) -> bytes:
+    """Any other trouble in a stream."""
+    return orjson.dumps(
+        {"type": "ERROR", "object": _status_body(code, "InternalError", message)}
+    )
+
+
+def status_reply(code: int, reason: str, message: str, **headers: str) -> Reply:
+    """A refusal as the API server words it."""
+    reply = _status(code, reason, message)
+    return Reply(reply.status, reply.body, {key.replace("_", "-"): v for key, v in headers.items()})
+
+
+def selected(item: Json, params: Mapping[str, str]) -> bool:
+    """labelSelector with `key` and `key=value`, fieldSelector with `a.b=value`."""
+    labels = item["metadata"].get("labels") or {}
+    for term in filter(None, (params.get("labelSelector") or "").split(",")):
+        key, equals, value = term.partition("=")
+        if key not in labels or (equals and labels[key] != value):
+            return False
+    for term in filter(None, (params.get("fieldSelector") or "").split(",")):
+        path, _, value = term.partition("=")
+        found: Any = item
+        for step in path.split("."):
+            found = (found or {}).get(step)
+        if found != value:
+            return False
+    return True
+
+
+def _merge(target: Json, patch: Json) -> None:
+    """RFC 7386: null removes, objects join, everything else replaces."""
+    for key, value in patch.items():
+        if value is None:
+            target.pop(key, None)
+        elif isinstance(value, dict):
+            if not isinstance(target.get(key), dict):
+                target[key] = {}
+            _merge(target[key], value)
+        else:
+            target[key] = value
+
+
+def _in_list(kind: Kind, item: Json, accept: str) -> bytes:
+    if "PartialObjectMetadataList" in accept:
+        return orjson.dumps({"metadata": item["metadata"]})
+    if kind.in_list:
+        return orjson.dumps(item)
+    return orjson.dumps({k: v for k, v in item.items() if k not in ("apiVersion", "kind")})
+
+
+def _invalid_job(item: Json) -> Reply | None:
+    pod = ((item.get("spec") or {}).get("template") or {}).get("spec") or {}
+    if pod.get("restartPolicy") in ("Never", "OnFailure"):
+        return None
+    name = item["metadata"]["name"]
+    return _status(
+        422,
+        "Invalid",
+        f'Job.batch "{name}" is invalid: spec.template.spec.restartPolicy: Required value: valid '
+        'values: "OnFailure", "Never"',
+    )
+
+
+def _not_found(kind: Kind, name: str) -> Reply:
+    return _status(404, "NotFound", f'{kind.resource} "{name}" not found')
+
+
+def _status_body(code: int, reason: str, message: str) -> Json:
+    return {
+        "kind": "Status",
+        "apiVersion": "v1",
+        "metadata": {},
+        "status": "Failure",
+        "message": message,
+        "reason": reason,
+        "code": code,
+    }
+
+
+def _status(code: int, reason: str, message: str) -> Reply:
+    return _reply(code, _status_body(code, reason, message))
+
+
+def _reply(code: int, body: Json) -> Reply:
+    return Reply(code, orjson.dumps(body))
+
+
+def _note(verb: str, body: bytes | None) -> str:
+    """The name in a create: its path does not tell."""
+    if verb != "POST" or body is None:
+        return ""
+    return str((orjson.loads(body).get("metadata") or {}).get("name", ""))

@@ -1,0 +1,81 @@
+"""Virtual time: an event loop that jumps to its next timer, and the operator's clock on it.
+
+A simulated hour costs as much as what happens in it. For code without sockets and threads: nothing
+from outside can wake this loop. A loop that spins without time passing is reported, not endured.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import selectors
+from collections.abc import Mapping
+
+SPINS_LIMIT = 50_000
+"""Rounds of the loop at one instant: the busiest honest one (a start with many schedules) needs a
+few hundred."""
+
+
+class SpinningError(AssertionError):
+    """Something runs again and again at one instant: on a real machine it would burn a core."""
+
+
+class _Jump(selectors.DefaultSelector):
+    loop: VirtualLoop
+
+    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
+        loop = self.loop
+        if timeout is None or timeout <= 0:
+            loop.spins += 1
+            if loop.spins > SPINS_LIMIT:
+                loop.spins = 0
+                raise SpinningError(f"{SPINS_LIMIT} rounds at second {loop.now_s:.6f}")
+            return super().select(0 if timeout is not None else 0.05)
+        loop.spins = 0
+        loop.now_s += timeout
+        return []
+
+    # `select(None)` means that no timer and no task is left: only a signal can help.
+
+
+class VirtualLoop(asyncio.SelectorEventLoop):
+    """Its time is `now_s`, which jumps while nothing can run."""
+
+    def __init__(self) -> None:
+        jump = _Jump()
+        self.now_s = 0.0
+        self.spins = 0
+        super().__init__(jump)
+        jump.loop = self
+        self.failures: list[BaseException | str] = []
+        self.set_exception_handler(_record)
+
+    def time(self) -> float:
+        return self.now_s
+
+
+def _record(loop: asyncio.AbstractEventLoop, context: Mapping[str, object]) -> None:
+    """An exception that nobody awaits is a defect like any other."""
+    assert isinstance(loop, VirtualLoop)
+    error = context.get("exception")
+    loop.failures.append(
+        error if isinstance(error, BaseException) else str(context.get("message"))
+    )
+
+
+class SimulatedClock:
+    """The clock of the operator's machine: the wall may be set, the monotonic one never jumps."""
+
+    def __init__(self, loop: VirtualLoop, *, base: int) -> None:
+        self._loop = loop
+        self._base = base
+        self.set_by_s = 0.0
+        """How far the wall is ahead of the truth."""
+        self.stuck_at: float | None = None
+
+    def now(self) -> float:
+        if self.stuck_at is not None:
+            return self.stuck_at
+        return self._base + self._loop.now_s + self.set_by_s
+
+    def monotonic(self) -> float:
+        return 1_000 + self._loop.now_s
