@@ -17,24 +17,27 @@
 import asyncio
 import gc
 import signal
-from collections.abc import Callable
-from contextlib import AsyncExitStack
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from evenkeel import clock as clocks
 from evenkeel.clock import Clock, SystemClock
 from evenkeel.core import effects
+from evenkeel.core.messages import Ask, Message
 from evenkeel.core.scheduler import Scheduler
-from evenkeel.errors import CannotStart
+from evenkeel.errors import Busy, CannotStart
 from evenkeel.kube import credentials
-from evenkeel.kube.api import SCHEDULES, Api, NoAnswer, NotSent
+from evenkeel.kube.api import Api
 from evenkeel.kube.client import KubeClient
 from evenkeel.kube.errands import Errands
 from evenkeel.kube.events import Events
 from evenkeel.kube.jobs import jobs_reflectors
 from evenkeel.kube.launcher import Launcher
 from evenkeel.kube.status_sync import StatusSync
+from evenkeel.kube.surroundings import check_surroundings
 from evenkeel.kube.watch import KopfThread, Pruner, Sights
 from evenkeel.log import log
 from evenkeel.loop import Loop
@@ -55,6 +58,7 @@ class Operator:
         self.clock = clock
         self.metrics = Metrics()
         self.scheduler = Scheduler(settings, stopwatch=clock.monotonic)
+        self.ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         inbox = self.scheduler.inbox
         metrics = self.metrics
         self.launcher = Launcher(
@@ -103,8 +107,30 @@ class Operator:
         metrics.gauges(self._gauges)
         metrics.distribution(self.scheduler.distribution)
 
-    async def run(self, *, on_ready: Callable[[], None] = lambda: None) -> None:
-        """Run until `stop`; then put back, finish, flush."""
+    async def ask(self, question: Callable[[Ask], Message]) -> Any:
+        """Ask the scheduler, and wait for its answer. Busy when its inbox is full."""
+        answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        if not self.scheduler.inbox.offer(question(answer)):
+            raise Busy("the scheduler is busy; ask again")
+        return await answer
+
+    def fail(self, error: BaseException | None) -> None:
+        """A part that nothing can do without has ended."""
+        if not self.ended.done():
+            self.ended.set_exception(CannotStart(f"the watch of ScheduledJobs ended: {error}"))
+
+    async def run(self) -> None:
+        """Run until `stop`; then put back, finish, flush. `ended` tells how it went."""
+        try:
+            await self._run()
+        except Exception as error:
+            if not self.ended.done():
+                self.ended.set_exception(error)
+            raise
+        if not self.ended.done():
+            self.ended.set_result(None)
+
+    async def _run(self) -> None:
         background = [
             asyncio.create_task(work)
             for work in (
@@ -112,7 +138,7 @@ class Operator:
                 self.pruner.run(),
                 self.status_sync.run(),
                 self.events.run(),
-                self._become_ready(on_ready),
+                self._become_ready(),
             )
         ]
         loop = asyncio.create_task(self.loop.run())
@@ -145,7 +171,7 @@ class Operator:
         await self.errands.finish(within_s=SHUTDOWN_S)
         await self.status_sync.flush(within_s=SHUTDOWN_S)
 
-    async def _become_ready(self, on_ready: Callable[[], None]) -> None:
+    async def _become_ready(self) -> None:
         while not self.scheduler.ready:
             await clocks.sleep(0.05)
         # Ten thousand schedules that live for ever: a full collection would stop the loop for
@@ -153,7 +179,6 @@ class Operator:
         gc.collect()
         gc.freeze()
         log("ready", schedules=len(self.scheduler.state.entries))
-        on_ready()
 
     def _carry_out(self, effect: effects.Effect) -> None:
         """What the scheduler wants, done."""
@@ -225,8 +250,9 @@ class Operator:
         }
 
 
-async def main(kubeconfig: Path | None, settings: Settings) -> None:
-    """`evenkeel run`: the operator against a cluster, until SIGTERM or SIGINT."""
+@asynccontextmanager
+async def operating(kubeconfig: Path | None, settings: Settings) -> AsyncIterator[Operator]:
+    """An operator against a cluster. Leaving ends it at once; `stop` and `ended` end it cleanly."""
     load = partial(credentials.load, kubeconfig)
     clock = SystemClock()
     async with AsyncExitStack() as stack:
@@ -237,7 +263,7 @@ async def main(kubeconfig: Path | None, settings: Settings) -> None:
                 connections=settings.creates_in_flight + settings.status_in_flight + 16,
             )
         )
-        await _check_surroundings(api, settings)
+        await check_surroundings(api, settings.namespaces)
         operator = Operator(api, clock, settings)
         health = await stack.enter_async_context(
             HealthServer(
@@ -251,59 +277,32 @@ async def main(kubeconfig: Path | None, settings: Settings) -> None:
         for sentence in settings.warnings():
             log("setting", level="warning", sentence=sentence)
         loop = asyncio.get_running_loop()
-        death: asyncio.Future[None] = loop.create_future()
+        sights = Sights(
+            operator.scheduler.inbox,
+            hand_over=loop.call_soon_threadsafe,
+            min_interval_s=settings.min_interval_s,
+            namespaces=settings.namespaces,
+        )
         kopf_thread = KopfThread(
             load,
-            Sights(
-                operator.scheduler.inbox,
-                hand_over=loop.call_soon_threadsafe,
-                min_interval_s=settings.min_interval_s,
-                namespaces=settings.namespaces,
-            ).see,
+            sights.see,
             namespaces=settings.namespaces,
-            on_death=partial(_die, loop, death),
+            on_death=lambda error: loop.call_soon_threadsafe(operator.fail, error),
         )
-        for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, operator.stop)
         kopf_thread.start()
         running = asyncio.create_task(operator.run())
         try:
-            await asyncio.wait([running, death], return_when=asyncio.FIRST_COMPLETED)
-            if death.done():
-                death.result()
-            await running
+            yield operator
         finally:
             running.cancel()
             await asyncio.gather(running, return_exceptions=True)
             await asyncio.to_thread(kopf_thread.stop)
+
+
+async def main(kubeconfig: Path | None, settings: Settings) -> None:
+    """`evenkeel run`: until SIGTERM or SIGINT."""
+    async with operating(kubeconfig, settings) as operator:
+        for number in (signal.SIGTERM, signal.SIGINT):
+            asyncio.get_running_loop().add_signal_handler(number, operator.stop)
+        await operator.ended
     log("stopped")
-
-
-def _die(
-    loop: asyncio.AbstractEventLoop, death: asyncio.Future[None], error: BaseException | None
-) -> None:
-    """In kopf's thread: a scheduler that sees no more schedules must end, and be started anew."""
-    failure = CannotStart(f"the watch of ScheduledJobs ended: {error}")
-    loop.call_soon_threadsafe(death.set_exception, failure)
-
-
-async def _check_surroundings(api: Api, settings: Settings) -> None:
-    """Say in one sentence what is missing, before anything is started."""
-    ns = settings.namespaces[0] if settings.namespaces else ""
-    scope = f"/namespaces/{ns}" if ns else ""
-    for path, what in (
-        (f"{SCHEDULES}{scope}/scheduledjobs", "scheduledjobs.evenkeel.dev"),
-        (f"/apis/batch/v1{scope}/jobs", "jobs.batch"),
-    ):
-        try:
-            reply = await api.call("GET", path, params={"limit": "1"})
-        except (NotSent, NoAnswer) as error:
-            raise CannotStart(f"the API server does not answer: {error}") from error
-        if reply.status == 404:
-            raise CannotStart(
-                "the ScheduledJob resource is not installed in this cluster: kubectl apply -f crds/"
-            )
-        if reply.status in (401, 403):
-            raise CannotStart(f"not allowed to list {what}: {reply.message}")
-        if not reply.ok:
-            raise CannotStart(f"the API server cannot list {what}: {reply.message}")

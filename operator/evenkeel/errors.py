@@ -5,6 +5,7 @@
         BadField             ... in a manifest: names the field and says what to write instead
         BadSetting           ... in flags, environment or the settings file
       CannotStart            the surroundings are not as needed: no API server, no CRD, no right
+      Busy                   try again in a moment
 
 What an API call proved is not an exception: see `model.Verdict`.
 """
@@ -34,3 +35,7 @@ class BadSetting(UserMistake):
 
 class CannotStart(EvenkeelError):
     """The surroundings are not as needed; another start may succeed."""
+
+
+class Busy(EvenkeelError):
+    """The scheduler's inbox is full; the same question in a moment may be answered."""

@@ -17,6 +17,8 @@ from evenkeel import errors
 
 def _name_in_file(field: str) -> str:
     """`pre_schedule_s` is `preSchedule` to people: all times are seconds there."""
+    if field == "placement_mode":
+        return "placement.mode"
     return pydantic.alias_generators.to_camel(field.removesuffix("_s"))
 
 
@@ -62,7 +64,9 @@ class Settings(pydantic.BaseModel):
     min_interval_s: int = pydantic.Field(default=10, ge=1)
     """A shorter interval is refused: Job creation costs more than that is worth."""
 
-    placement_mode: Literal["Balance", "Observe"] = "Balance"
+    placement_mode: Literal["Balance", "Observe"] = pydantic.Field(
+        default="Balance", alias="placement.mode"
+    )
     """Observe places by hash and only says what the load would have chosen: for a careful start."""
 
     placement_cooldown_s: float = pydantic.Field(default=3600, ge=0)
@@ -129,7 +133,7 @@ def load(
             values[name] = tuple(text.split(",")) if name == "namespaces" else text
     values.update({name: value for name, value in flags.items() if value})
     # An alias and a field name for one setting would both be kept: the later must win.
-    aliases = {field.alias: name for name, field in Settings.model_fields.items()}
+    aliases = {_name_in_file(name): name for name in Settings.model_fields}
     merged = {aliases.get(name, name): value for name, value in values.items()}
     try:
         return Settings.model_validate(merged)
@@ -153,4 +157,6 @@ def _read_file(file: Path) -> dict[str, object]:
         return {}
     if not isinstance(content, dict):
         raise errors.BadSetting(f"--config {file}: expected a mapping of settings")
+    if isinstance(placement := content.pop("placement", None), dict):
+        content |= {f"placement.{name}": value for name, value in placement.items()}
     return content

@@ -4,6 +4,7 @@ A shared machine is slow in bursts. A median forgets short ones; a peer that ran
 rounds met the same long ones, so a ratio survives where milliseconds do not.
 """
 
+import os
 import random
 import statistics
 import sys
@@ -12,6 +13,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 Work = Callable[[], object]
+LONG = "EVENKEEL_BENCH_LONG"
+"""Set by --long."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +59,11 @@ def side_by_side(
 def percentile(sorted_values: list[float], percent: float) -> float:
     """The value that `percent` of the values do not exceed."""
     return sorted_values[min(len(sorted_values) - 1, int(len(sorted_values) * percent / 100))]
+
+
+def long_form() -> bool:
+    """Whether the forms that take minutes more are wanted too."""
+    return bool(os.environ.get(LONG))
 
 
 def say(text: str) -> None:

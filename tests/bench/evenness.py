@@ -10,13 +10,13 @@ of the name, all at the full hour, and the bound that no arrangement passes.
 import statistics
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from tests.bench._measure import percentile
 
-from evenkeel.balance import LoadMap, Member, place, plan_rebalance
+from evenkeel.balance import LoadMap, Member, confirm, place, plan_rebalance, settled
+from evenkeel.balance.place import at_anchor
 from evenkeel.model import DAY_S, Instant, Interval, Timing
 
 A_MORNING_IN_MARCH: Instant = 1_803_895_633  # 2027-03-01T10:07:13Z
@@ -42,23 +42,19 @@ def members(count: int, *, daily: bool, weighted: bool, seed: int) -> list[Membe
     ]
 
 
-def with_anchor(member: Member, anchor: Instant, now: Instant) -> Member:
-    rule = Interval(member.interval.every_s, 0, anchor)
-    return replace(member, timing=replace(member.timing, rule=rule), placed_at=now)
-
-
 def placed(given: list[Member], now: Instant, *, observe: bool = False) -> LoadMap:
     """One after the other, each looking at those before."""
     load = LoadMap(now)
     for member in given:
         found = place(load, member, now, pre_schedule_s=PRE_SCHEDULE_S, observe=observe)
-        load.put(with_anchor(member, found.anchor, now))
+        load.put(settled(member, found, now))
     return load
 
 
 def at_full_hours(given: list[Member], now: Instant) -> LoadMap:
     load = LoadMap(now)
-    load.put_all([with_anchor(m, now // DAY_S * DAY_S - m.interval.every_s, now) for m in given])
+    midnight = now // DAY_S * DAY_S
+    load.put_all([at_anchor(m, midnight - m.interval.every_s, now) for m in given])
     return load
 
 
@@ -122,6 +118,7 @@ def speed_rows() -> Iterator[dict[str, Any]]:
         yield from place_rows(count)
     yield from arrival_rows(10_000)
     yield from rebalance_rows(10_000)
+    yield from upkeep_rows(10_000)
 
 
 def place_rows(count: int) -> Iterator[dict[str, Any]]:
@@ -164,6 +161,31 @@ def rebalance_rows(count: int) -> Iterator[dict[str, Any]]:
             "value": round(statistics.median(rounds), 1),
             "unit": "ms",
             "rounds": [round(took, 1) for took in rounds],
+        }
+
+
+def upkeep_rows(count: int) -> Iterator[dict[str, Any]]:
+    """What the scheduler's loop pays besides placing, in the middle of everything else."""
+    now = A_MORNING_IN_MARCH
+    load = placed(members(count, daily=False, weighted=True, seed=5), now)
+    there = list(load.members.values())
+    plan = plan_rebalance(
+        load, now, pre_schedule_s=PRE_SCHEDULE_S, cooldown_s=0, protection_window_s=0
+    )
+    clock = iter(range(now, now + 2 * DAY_S, 900))
+    works: dict[str, Callable[[], object]] = {
+        "confirm a plan": lambda: confirm(plan, load, now, pre_schedule_s=PRE_SCHEDULE_S),
+        "count all anew": lambda: LoadMap(now).put_all(there),
+        "snapshot": load.snapshot,
+        "a slot passes": lambda: load.advance(next(clock)),
+        "distribution after a slot": lambda: load.distribution(next(clock)),
+    }
+    for name, work in works.items():
+        took_ms = [timed_ms(work) for _ in range(9)]
+        yield {
+            "name": f"{name}, {count:,}",
+            "value": round(statistics.median(took_ms), 2),
+            "unit": "ms",
         }
 
 

@@ -12,7 +12,7 @@ import http.client
 import json
 import secrets
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
@@ -55,7 +55,8 @@ class World:
 
     def call(self, verb: str, path: str, body: object = None, kind: str = "") -> Json:
         """One request, and once more on a connection that the server has closed meanwhile."""
-        headers = {"Accept": "application/json", **self._credentials.headers()}
+        headers = {"Accept": "application/json", "User-Agent": "tests"}
+        headers |= self._credentials.headers()
         text = None
         if body is not None:
             text = json.dumps(body)
@@ -190,13 +191,11 @@ def manifest(name: str, **spec: Any) -> Json:
     }
 
 
-def template(
-    *, fate: str = "", runs_for: str = "", pod: Mapping[str, Any] = {}, **job: Any
-) -> Json:  # noqa: B006
+def template(*, fate: str = "", runs_for: str = "", pod: Json | None = None, **job: Any) -> Json:
     """A jobTemplate whose Pods kwok lets run, fail, hang or wait; `job` goes to the Job's spec."""
     notes = {"fate": fate, "runs-for": runs_for}
     annotations = {f"test.evenkeel.dev/{key}": text for key, text in notes.items() if text}
-    spec = {**TEMPLATE["spec"]["template"]["spec"], **pod}
+    spec = {**TEMPLATE["spec"]["template"]["spec"], **(pod or {})}
     # One Pod and its end is the Job's: the waits between a Job's own retries are not ours to test.
     job = {"backoffLimit": 0, **job}
     return {"spec": {**job, "template": {"metadata": {"annotations": annotations}, "spec": spec}}}

@@ -93,6 +93,8 @@ class Outcome:
     failures: list[str] = field(default_factory=list)
     history: list[str] = field(default_factory=list)
     deleted: dict[str, float] = field(default_factory=dict)
+    specs: dict[str, list[Json]] = field(default_factory=dict)
+    """By uid: the object at each of its generations."""
 
     @property
     def now(self) -> float:
@@ -344,6 +346,9 @@ class _Play:
         uid = item["metadata"]["uid"]
         if change.kind is SCHEDULED_JOB:
             self.outcome.schedules[uid] = item
+            generations = self.outcome.specs.setdefault(uid, [])
+            if len(generations) < item["metadata"]["generation"]:
+                generations.append(item)
             if change.type == "DELETED":
                 self.outcome.deleted[uid] = now
             elif item.get("status"):
@@ -403,14 +408,11 @@ class _Play:
 
     @contextmanager
     def _logged(self) -> Iterator[None]:
-        if not self.verbose:
-            yield
-            return
-        handler = _Notes(self)
         logger = logging.getLogger("evenkeel")
         level = logger.level
+        handler = _Notes(self) if self.verbose else logging.NullHandler()
         logger.addHandler(handler)
-        logger.setLevel(logging.INFO)
+        logger.setLevel(logging.INFO if self.verbose else logging.CRITICAL)
         try:
             yield
         finally:

@@ -105,7 +105,7 @@ class Server:
     """Admission: quota, RBAC, webhooks. It is asked before every write."""
     requests: list[Request] = field(default_factory=list)
     _pages: dict[str, tuple[list[bytes], int, float]] = field(default_factory=dict)
-    _uids: int = 0
+    _uids: dict[tuple[str, str, str], int] = field(default_factory=dict)
 
     # --- requests ---------------------------------------------------------------------------------
 
@@ -169,10 +169,11 @@ class Server:
         created.pop("status", None)
         if kind is JOB:
             created["status"] = {}
-        self._uids += 1
+        # By name and count, so that it is the same in a run with faults and in one without.
+        count = self._uids[kind.plural, ns, name] = self._uids.get((kind.plural, ns, name), 0) + 1
         created["metadata"] |= {
             "namespace": ns,
-            "uid": f"uid-{kind.plural}-{name}-{self._uids}",
+            "uid": f"{kind.name}-{ns}-{name}-{count}",
             "creationTimestamp": rfc3339.show(int(self.now())),
         }
         if kind.has_status:
@@ -193,6 +194,14 @@ class Server:
                 "Conflict",
                 f'Operation cannot be fulfilled on {kind.resource} "{name}": Precondition failed: '
                 f"UID in precondition: {uid}, UID in object meta: {old['metadata']['uid']}",
+            )
+        version = (patch.get("metadata") or {}).get("resourceVersion")
+        if version is not None and version != old["metadata"]["resourceVersion"]:
+            return _status(
+                409,
+                "Conflict",
+                f'Operation cannot be fulfilled on {kind.resource} "{name}": the object has been '
+                "modified; please apply your changes to the latest version and try again",
             )
         if (refused := self.refuse("PATCH", kind, ns, old)) is not None:
             return refused

@@ -17,7 +17,7 @@ from evenkeel.balance.nouns import (
     Skip,
     Stale,
 )
-from evenkeel.balance.place import place
+from evenkeel.balance.place import place, settled
 from evenkeel.balance.reasons import moved_sentence
 from evenkeel.balance.rebalance import confirm, moved, plan_rebalance
 
@@ -36,4 +36,5 @@ __all__ = [
     "moved_sentence",
     "place",
     "plan_rebalance",
+    "settled",
 ]

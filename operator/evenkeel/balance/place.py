@@ -20,7 +20,7 @@ from evenkeel.balance.picture import DayPicture, Ints
 from evenkeel.balance.reasons import by_hash_sentence, by_load_sentence, kept_sentence
 from evenkeel.balance.runs import dues_of, is_arithmetic
 from evenkeel.errors import BadField
-from evenkeel.model import DAY_S, Instant, Interval, Window
+from evenkeel.model import DAY_S, Instant, Interval, Timing, Window
 from evenkeel.when.zone import load_zone
 
 SPANS_LOOKED_AT = 4
@@ -31,6 +31,7 @@ anchor a day before it: so many intervals are looked at before a window counts a
 @dataclass(frozen=True, slots=True)
 class _Found:
     first_run: Instant
+    """By the phase alone; startTime may still lie ahead of it."""
     anchor: Instant
     starts: int = 0
     """How many were looked at."""
@@ -58,22 +59,55 @@ def place(
     picture = load.rhythm_day() if every_s <= DAY_S else load.rhythm_week()
     if remembered is not None and (kept := _remembered(member, remembered, low)) is not None:
         carried = _carried(member, picture, kept.first_run - load.start)
-        return _placed(kept, carried, kept_sentence(member, kept.first_run))
+        first = _first_due(member, kept, now)
+        return _place(kept, first, carried, kept_sentence(member, first))
     found = _by_load(load, picture, member, now, low)
+    first = _first_due(member, found, now)
     if observe:
         hashed = _by_hash(member, low)
         carried = _carried(member, picture, hashed.first_run - load.start)
-        reason = by_hash_sentence(member, hashed.first_run, found.first_run)
-        return _placed(hashed, carried, reason)
+        hashed_first = _first_due(member, hashed, now)
+        return _place(
+            hashed, hashed_first, carried, by_hash_sentence(member, hashed_first, by_load=first)
+        )
     carried = _carried(member, picture, found.first_run - load.start)
     mean = int(np.add.reduce(picture)) / (len(picture) - 1)
-    reason = by_load_sentence(member, found.first_run, starts=found.starts, load=carried, mean=mean)
-    return _placed(found, carried, reason)
+    reason = by_load_sentence(member, first, starts=found.starts, load=carried, mean=mean)
+    return _place(found, first, carried, reason)
 
 
-def _placed(found: _Found, carried: int, reason: str) -> Place:
-    slot = found.first_run // SLOT_S % DAY_SLOTS
-    return Place(found.anchor, found.first_run, slot, carried, reason)
+def settled(member: Member, found: Place, now: Instant) -> Member:
+    """The member as it is once placed: to be put into the load."""
+    return at_anchor(member, found.anchor, now)
+
+
+def at_anchor(member: Member, anchor: Instant, now: Instant) -> Member:
+    """The member with another phase, chosen now."""
+    # Written out: dataclasses.replace is five times as slow, and a rebalance asks for thousands.
+    old = member.timing
+    rule = Interval(member.interval.every_s, 0, anchor)
+    return Member(
+        key=member.key,
+        timing=Timing(rule, old.zone, old.gap, old.fold, old.start, old.end),
+        weight=member.weight,
+        counts=member.counts,
+        placed_at=now,
+        window=member.window,
+        pinned=member.pinned,
+    )
+
+
+def _place(found: _Found, first_run: Instant, carried: int, reason: str) -> Place:
+    return Place(found.anchor, first_run, first_run // SLOT_S % DAY_SLOTS, carried, reason)
+
+
+def _first_due(member: Member, found: _Found, now: Instant) -> Instant:
+    """Its first run, which startTime may put off."""
+    start = member.timing.start
+    if start is None or start <= found.first_run:
+        return found.first_run
+    due = dues_of(at_anchor(member, found.anchor, now)).next_after(start - 1)
+    return found.first_run if due is None else due
 
 
 def _carried(member: Member, picture: Ints, first: int) -> int:
@@ -143,11 +177,10 @@ def anchor_of(member: Member, first_run: Instant, *, not_after: Instant) -> Inst
 
 def _remembered(member: Member, anchor: Instant, low: Instant) -> _Found | None:
     """The phase of an earlier anchor, from `low` on; None where that lies in the future."""
-    every_s = member.interval.every_s
     if anchor >= low:
         return None
-    timing = replace(member.timing, rule=Interval(every_s, 0, anchor), start=None, end=None)
-    due = dues_of(replace(member, timing=timing, dues=None)).next_after(low - 1)
+    unbounded = replace(member, timing=replace(member.timing, start=None, end=None))
+    due = dues_of(at_anchor(unbounded, anchor, low)).next_after(low - 1)
     if due is None:
         return None
     renewed = anchor_of(member, due, not_after=low)

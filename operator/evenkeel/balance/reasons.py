@@ -23,7 +23,7 @@ def by_load_sentence(
     return f"{_rhythm(member, first_run)}; {chosen}{_caveat(every_s)}"
 
 
-def by_hash_sentence(member: Member, first_run: Instant, by_load: Instant) -> str:
+def by_hash_sentence(member: Member, first_run: Instant, *, by_load: Instant) -> str:
     """For a phase that was taken from the name although the load was looked at."""
     return (
         f"{_rhythm(member, first_run)}; taken from the hash of its name (Observe mode), "

@@ -4,13 +4,11 @@ Called by `LoadMap.distribution` and by `rebalance` for the two sides of a plan.
 schedules run in which hour costs 10 ms at ten thousand, so callers keep the answer.
 """
 
-from collections.abc import Collection
-
 import numpy as np
 
-from evenkeel.balance.nouns import DAY_SLOTS, SLOT_S, Distribution, HourLoad, Member
+from evenkeel.balance.nouns import DAY_SLOTS, SLOT_S, Distribution, HourLoad
 from evenkeel.balance.picture import DayPicture, Ints, weighed
-from evenkeel.balance.runs import batches, runs_of_all
+from evenkeel.balance.runs import Crowd
 from evenkeel.balance.score import distribution_score, peak_bound, peak_to_mean
 from evenkeel.model import DAY_S, Instant
 
@@ -22,14 +20,15 @@ GAIN_WORTH_IT = 0.10
 
 
 def describe(
-    members: Collection[Member],
+    crowd: Crowd,
     picture: DayPicture,
     start: Instant,
+    *,
+    total_jobs: int,
     rebalanced: Distribution | None = None,
 ) -> Distribution:
-    """All that is shown of the 24 hours from `start`."""
-    counting = [member for member in members if member.counts]
-    hourly, fixed = _by_hour(counting, start)
+    """All that is shown of the 24 hours from `start`; the crowd is those that count."""
+    hourly, fixed = _by_hour(crowd, start)
     slots = picture.slots
     first_slot = start % DAY_S // SLOT_S
     of_day = np.roll(slots, first_slot).reshape(HOURS, -1).sum(axis=1)
@@ -39,7 +38,7 @@ def describe(
         start=start,
         slots=tuple(slots.tolist()),
         hourly=hourly,
-        total_jobs=len(members),
+        total_jobs=total_jobs,
         distribution_score=distribution_score(slots, picture.runs_by_weight),
         peak_hour=peak_hour,
         peak_count=hourly[peak_hour].run_count,
@@ -49,21 +48,19 @@ def describe(
     )
 
 
-def _by_hour(counting: list[Member], start: Instant) -> tuple[tuple[HourLoad, ...], Ints]:
+def _by_hour(crowd: Crowd, start: Instant) -> tuple[tuple[HourLoad, ...], Ints]:
     """Schedules and runs by UTC hour; and the slots of those that are never moved."""
-    jobs = np.zeros(HOURS, np.int64)
     runs = np.zeros(HOURS, np.int64)
     fixed = np.zeros(DAY_SLOTS, np.int64)
-    for batch in batches(counting):
-        second, ordinal = runs_of_all(batch, start, start + DAY_S)
+    there = np.zeros((len(crowd.members), HOURS), np.bool_)
+    stays = np.array([m.placed_at is None or m.pinned for m in crowd.members], np.bool_)
+    weight = np.where(stays, crowd.weight, 0)
+    for second, ordinal in crowd.runs(start, start + DAY_S):
         hour = (second + start) // HOUR_S % HOURS
         runs += np.bincount(hour, minlength=HOURS)
-        there = np.zeros((len(batch), HOURS), np.bool_)
         there[ordinal, hour] = True
-        jobs += there.sum(axis=0)
-        weight = [m.weight if m.placed_at is None or m.pinned else 0 for m in batch]
-        fixed += weighed(second // SLOT_S, np.array(weight, np.int64)[ordinal], DAY_SLOTS)
-    pairs = zip(jobs.tolist(), runs.tolist(), strict=True)
+        fixed += weighed(second // SLOT_S, weight[ordinal], DAY_SLOTS)
+    pairs = zip(there.sum(axis=0).tolist(), runs.tolist(), strict=True)
     return tuple(HourLoad(hour, *pair) for hour, pair in enumerate(pairs)), fixed
 
 

@@ -35,6 +35,8 @@ class Item:
     """The column of each start."""
     today: int
     """The column of the phase it has."""
+    stamps: Ints | None = None
+    """As `hits`, to be added to a picture at once; only where a table is shared."""
 
     @property
     def every_s(self) -> int:
@@ -66,7 +68,14 @@ def item(member: Member, starts: Ints, today: int, *, origin: int, slots: int) -
     old = (today - origin) % every_s
     if every_s <= slots * SLOT_S and pattern.has_table(every_s):
         width = pattern.block_of(every_s)
-        return Item(member, starts, pattern.table(every_s, slots), phases // width, old // width)
+        return Item(
+            member,
+            starts,
+            pattern.table(every_s, slots),
+            phases // width,
+            old // width,
+            pattern.stamps(every_s, slots),
+        )
     both = np.append(phases, old)
     if every_s > slots * SLOT_S:
         hits = (both // SLOT_S % slots)[None, :]
@@ -94,13 +103,16 @@ def best(base: Ints, items: Sequence[Item]) -> Arrangement:
         key=lambda n: (-items[n].member.weight, items[n].every_s, items[n].member.key),
     )
     today = as_today(base, items)
-    found = min(
-        (today, greedy(base, items, heaviest_first), greedy(base, items, longest_first)),
-        key=Arrangement.rank,
-    )
-    improve(found, items)
-    stay_where_possible(found, items)
-    return found
+    peak, uneven = today.rank()
+    orders = (heaviest_first, longest_first)
+    beginnings = [as_today(base, items), *(greedy(base, items, order) for order in orders)]
+    for found in sorted(beginnings, key=Arrangement.rank):
+        improve(found, items)
+        rank = found.rank()
+        if rank[0] <= peak and rank[1] <= uneven:
+            stay_where_possible(found, items)
+            return found
+    return today  # a lower peak can leave the rest less even: not at that price
 
 
 def greedy(base: Ints, items: Sequence[Item], order: Sequence[int]) -> Arrangement:
@@ -164,5 +176,8 @@ def _least(picture: Ints, one: Item, present: int) -> int:
 
 
 def _add(picture: Ints, one: Item, column: int, weight: int) -> None:
+    if one.stamps is not None:
+        picture += one.stamps[column] * weight
+        return
     picture[one.hits[:, column]] += weight  # each slot at most once: items are longer than a slot
     picture[-1] = 0

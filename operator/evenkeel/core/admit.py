@@ -6,12 +6,15 @@ forward.
 """
 
 from evenkeel.core import follow, placing, take
-from evenkeel.core.effects import CheckTemplate, LetGo
+from evenkeel.core.effects import CheckTemplate, LetGo, WriteStatus
 from evenkeel.core.entry import Entry, Run
 from evenkeel.core.messages import ScheduleGone, ScheduleSeen, SchedulesListed
+from evenkeel.core.missed import Missed, Span
 from evenkeel.core.state import State
 from evenkeel.model import (
     ENDED,
+    At,
+    Concurrency,
     Instant,
     JobPhase,
     Rejection,
@@ -38,10 +41,9 @@ def schedule_seen(state: State, message: ScheduleSeen) -> None:
         return  # an older list after a newer watch event: never go back
     if isinstance(seen, Rejection):
         _reject(state, entry, seen)
+        _adopt(state, entry)
     else:
         _accept(state, entry, seen)
-    if not entry.settled or entry.memory is not None:
-        settle(state, entry)
 
 
 def next_early(state: State, limit: int) -> list[str]:
@@ -72,6 +74,7 @@ def schedule_gone(state: State, message: ScheduleGone) -> None:
             state.emit(LetGo(run.id, run.attempt))
     placing.forget(state, entry)
     state.index_dirty = True
+    state.emit(WriteStatus(entry.uid))  # the writer finds nothing to write, and forgets it too
     state.log("schedule removed", schedule=entry.key)
 
 
@@ -107,6 +110,7 @@ def _first_sight(state: State, seen: Schedule | Rejection, memory: Memory) -> En
     entry.stored_mark = memory.mark
     if memory.timing is not None:
         _use_timing(entry, memory.timing, since=memory.timing_since or int(state.now))
+        entry.rewind(max(entry.since, entry.resumed_at or 0, memory.mark or 0))
     previous = state.uid_by_key.get(entry.key)
     if previous is not None:  # deleted and created again, and the deletion was not seen
         schedule_gone(state, ScheduleGone(previous))
@@ -146,23 +150,25 @@ def _accept(state: State, entry: Entry, schedule: Schedule) -> None:
     entry.schedule, entry.rejection = schedule, None
     entry.generation = schedule.generation
     state.index_dirty = True
+    _begin(state, entry, schedule)
+    _adopt(state, entry)
     edited = _timing_changes(state, entry, schedule)
     if entry.template_hash != schedule.template_hash:
         edited = edited or bool(entry.template_hash)
         entry.template_hash = schedule.template_hash
         entry.conditions.pop("TemplateAccepted", None)
+        for run in entry.runs.values():
+            if run.prepared and not run.creating:
+                state.prepare(entry, run)  # or its first run would be one of the old image
     if "TemplateAccepted" not in entry.conditions:
         state.emit(CheckTemplate(schedule))
-    unpaused = edited and entry.pause is not None
+    resumed = entry.suspended_since is not None and not schedule.suspend
+    unpaused = entry.pause is not None and (edited or resumed)
     if unpaused:
-        _end_hold(state, entry, reason="paused")
-        entry.pause = None
-        entry.consecutive_failures = 0
-        state.tell(entry, "Resumed", "the timing or the template changed")
-    resumed = _suspend_or_resume(state, entry, schedule, now) or unpaused
+        _end_pause(state, entry, why="resumed" if resumed else "the timing or the template changed")
+    _suspend_or_resume(state, entry, schedule, now)
     if placing.is_placed(schedule.timing) and not schedule.suspend:
-        if resumed or not placing.still_fits(schedule, entry.placed):
-            _settle_past(state, entry)
+        if resumed or unpaused or not placing.still_fits(schedule, entry.placed):
             placing.choose(state, entry, schedule)
     elif not placing.is_placed(schedule.timing):
         entry.placed = None
@@ -171,39 +177,51 @@ def _accept(state: State, entry: Entry, schedule: Schedule) -> None:
     state.condition(entry, "Ready", "True", "Scheduled")
     state.dirty(entry)
     state.log("schedule accepted", schedule=entry.key, generation=schedule.generation)
-    if entry.settled:
-        take.look_at(state, entry)
+    take.look_at(state, entry)
+    take.next_in_queue(state, entry)
+
+
+def _begin(state: State, entry: Entry, schedule: Schedule) -> None:
+    """Where the reckoning begins: only what is later than all of these counts."""
+    if entry.timing is not None:
+        entry.advance(schedule.created)
+        return
+    # Never seen before. Generation 1 was never edited, so all since its creation is meant;
+    # a later one may have been edited a second ago: nothing may fire retroactively.
+    since = schedule.created if schedule.generation <= 1 else int(state.now)
+    _use_timing(entry, schedule.timing, since=since)
+    entry.rewind(max(since, schedule.created, entry.stored_mark or 0))
+    _say_if_past(state, entry)
 
 
 def _timing_changes(state: State, entry: Entry, schedule: Schedule) -> bool:
     """What was due by the old timing is reckoned first; the new one counts from its first sight."""
-    now = int(state.now)
-    if entry.timing is None:
-        # Never seen before. Generation 1 was never edited, so all since its creation is meant;
-        # a later one may have been edited a second ago: nothing may fire retroactively.
-        since = schedule.created if schedule.generation <= 1 else now
-        _use_timing(entry, schedule.timing, since=since)
-        entry.cursor = max(since, schedule.created, entry.stored_mark or 0)
-        return False
-    if not entry.cursor:
-        entry.cursor = max(
-            schedule.created, entry.since, entry.resumed_at or 0, entry.stored_mark or 0
-        )
+    assert entry.timing is not None
     if timing_hash(entry.timing) == timing_hash(schedule.timing):
         return False
-    _settle_past(state, entry)
     take.leave(state, entry)
-    _use_timing(entry, schedule.timing, since=now)
-    entry.advance(now)
-    state.log("timing changed", schedule=entry.key, since=rfc3339.show(now))
+    _use_timing(entry, schedule.timing, since=int(state.now))
+    _say_if_past(state, entry)
+    state.reindex(entry)
+    state.log("timing changed", schedule=entry.key, since=rfc3339.show(entry.since))
     return True
+
+
+def _say_if_past(state: State, entry: Entry) -> None:
+    """An instant that was over before it was asked for: nothing else would ever tell of it."""
+    rule = entry.timing.rule if entry.timing else None
+    if not isinstance(rule, At) or rule.instant > entry.since:
+        return
+    run_id = RunId(entry.uid, rule.instant)
+    if run_id in entry.runs or any(row.due == rule.instant for row in entry.recent):
+        return  # asked for again after it has run
+    take.miss(state, entry, Missed(Span(rule.instant, rule.instant, 1), "past"))
 
 
 # --- suspend, resume ------------------------------------------------------------------------------
 
 
-def _suspend_or_resume(state: State, entry: Entry, schedule: Schedule, now: Instant) -> bool:
-    """True when it is resumed by this sight."""
+def _suspend_or_resume(state: State, entry: Entry, schedule: Schedule, now: Instant) -> None:
     if schedule.suspend:
         if entry.suspended_since is None:
             entry.suspended_since = now
@@ -212,9 +230,8 @@ def _suspend_or_resume(state: State, entry: Entry, schedule: Schedule, now: Inst
                 state.end(entry, run, RunState.SKIPPED, "suspended")
             entry.queue.clear()
         state.condition(entry, "Active", "False", "Suspended")
-        return False
-    resumed = entry.suspended_since is not None
-    if resumed:
+        return
+    if entry.suspended_since is not None:
         _end_hold(state, entry, reason="suspended")
         entry.suspended_since = None
         entry.resumed_at = now
@@ -222,24 +239,18 @@ def _suspend_or_resume(state: State, entry: Entry, schedule: Schedule, now: Inst
         state.condition(entry, "Active", "False", "Paused", entry.pause.reason)
     else:
         state.condition(entry, "Active", "True", "Scheduled")
-    return resumed
+
+
+def _end_pause(state: State, entry: Entry, *, why: str) -> None:
+    _end_hold(state, entry, reason="paused")
+    entry.pause = None
+    entry.consecutive_failures = 0
+    state.tell(entry, "Resumed", why)
 
 
 def _end_hold(state: State, entry: Entry, *, reason: str) -> None:
     """What passed while a schedule was held back is one span, and never runs."""
-    now = int(state.now)
-    if entry.dues is not None and entry.cursor < now:
-        count = entry.dues.count(entry.cursor + 1, now + 1)
-        if count:
-            state.end_span(
-                entry,
-                first=entry.dues.between(entry.cursor + 1, now + 1, limit=1)[0],
-                last=entry.dues.newest(entry.cursor + 1, now + 1, limit=1)[0],
-                count=count,
-                state=RunState.SKIPPED,
-                reason=reason,
-            )
-    entry.advance(now)
+    take.pass_over(state, entry, reason=reason)
     for run in entry.runs.values():
         if run.state is RunState.RETRYING:
             take.again(state, entry, run, at=max(state.now, run.retry_at))
@@ -248,26 +259,12 @@ def _end_hold(state: State, entry: Entry, *, reason: str) -> None:
 # --- the past -------------------------------------------------------------------------------------
 
 
-def settle(state: State, entry: Entry) -> None:
-    """Reckon with everything up to now: the Jobs there are, what waited, what nobody launched."""
-    _settle_past(state, entry)
-    if entry.schedule is not None:
-        entry.memory = None
-    if not entry.idle:
-        take.look_at(state, entry)
-
-
-def _settle_past(state: State, entry: Entry) -> None:
-    if not entry.settled:
-        entry.settled = True
-        _adopt(state, entry)
-    if not entry.idle:
-        take.catch_up(state, entry)
-
-
 def _adopt(state: State, entry: Entry) -> None:
-    """Take over the runs of an earlier process from its Jobs and its last status."""
-    memory = entry.memory or EMPTY
+    """Once: take over the runs of an earlier process from its Jobs and its last status."""
+    if entry.settled:
+        return
+    entry.settled = True
+    memory, entry.memory = entry.memory or EMPTY, None
     facts = sorted(
         state.job_facts.pop(entry.uid, {}).values(), key=lambda fact: (fact.run.due, fact.attempt)
     )
@@ -306,15 +303,20 @@ def _remember_waiting(state: State, entry: Entry, memory: Memory, with_jobs: set
         run = Run(run_id, taken_at=state.now, late=True)
         entry.runs[run_id] = run
         if row and row.state is RunState.RETRYING:
-            run.state, run.attempt, run.reason = RunState.RETRYING, row.attempt + 1, row.reason
+            run.state, run.attempt, run.reason = RunState.RETRYING, row.attempt, row.reason
             take.again(state, entry, run, at=state.now)
-        elif row and row.reason == "queued":
+        elif (row and row.reason == "queued") or (row is None and _queues(entry)):
             run.reason = "queued"
             entry.queue.append(run_id)
         else:
-            run.reason = "held"
+            run.attempt, run.reason = row.attempt if row else 1, "held"
             take.again(state, entry, run, at=state.now)
     take.next_in_queue(state, entry)
+
+
+def _queues(entry: Entry) -> bool:
+    """Ten rows tell less than 128 dues: what they leave out waited behind a place, not for one."""
+    return entry.schedule is not None and entry.schedule.concurrency is Concurrency.QUEUE
 
 
 def _mourn(state: State, entry: Entry, memory: Memory, *, facts_names: set[str]) -> None:
@@ -329,7 +331,15 @@ def _mourn(state: State, entry: Entry, memory: Memory, *, facts_names: set[str])
         if due is None:
             continue
         run_id = RunId(entry.uid, due)
-        if run_id in entry.runs or not ref.name.startswith(job_name(entry.name, run_id)):
+        known = entry.runs.get(run_id)
+        if known is not None:
+            # Its last attempt is gone, and only an earlier one is left: that one is no excuse.
+            if ref.name == job_name(entry.name, run_id, known.attempt):
+                known.move(RunState.PENDING)
+                known.ref = ref
+                state.end(entry, known, RunState.LOST, "outcome_unknown")
+            continue
+        if not ref.name.startswith(job_name(entry.name, run_id)):
             continue
         run = Run(run_id, taken_at=state.now, state=RunState.RUNNING, ref=ref, late=True)
         entry.runs[run_id] = run

@@ -4,7 +4,7 @@ import itertools
 from typing import Any
 
 from evenkeel.core.entry import Entry, Run
-from evenkeel.model import BY_SCHEDULE, Instant, RunState
+from evenkeel.model import BY_SCHEDULE, Instant
 from evenkeel.resource import rfc3339
 from evenkeel.resource.job import job_name
 from evenkeel.resource.status import (
@@ -38,8 +38,7 @@ def next_dues(entry: Entry, *, now: float, count: int) -> list[Instant]:
 def status_document(entry: Entry, *, now: float) -> dict[str, Any]:
     """The whole status; a field that has no value is null, so that a merge patch removes it."""
     upcoming = next_dues(entry, now=now, count=UPCOMING_COUNT)
-    active = [run for run in entry.runs.values() if _has_job(run)]
-    waiting = sorted(run.id.due for run in entry.runs.values() if run.waits)
+    active = [run for run in entry.runs.values() if run.has_job]
     _say_whether_active(entry, now=now, ended=not upcoming)
     return {
         "observedGeneration": entry.generation,
@@ -57,12 +56,12 @@ def status_document(entry: Entry, *, now: float) -> dict[str, Any]:
         "consecutiveFailures": entry.consecutive_failures,
         "counts": {name: entry.counts.get(name, 0) for name in COUNTED},
         "countsSince": _moment(entry.counts_since),
-        "mark": _moment(entry.mark),
+        "mark": _moment(entry.mark(now)),
         "timing": _timing(entry),
         "suspendedSince": _moment(entry.suspended_since),
         "resumedAt": _moment(entry.resumed_at),
         "pause": _pause(entry),
-        "waiting": [rfc3339.show(due) for due in waiting[:WAITING_COUNT]],
+        "waiting": [rfc3339.show(due) for due in entry.waiting[:WAITING_COUNT]],
         "placement": _placement(entry),
         "templateHash": entry.template_hash or None,
         "conditions": [
@@ -88,11 +87,6 @@ def _say_whether_active(entry: Entry, *, now: float, ended: bool) -> None:
     if old is None or (old.status, old.reason) != (status, reason):
         since = old.since if old and old.status == status else int(now)
         entry.conditions["Active"] = Condition(status, reason, "", since, entry.generation)
-
-
-def _has_job(run: Run) -> bool:
-    """Its Job exists, or its create is under way after the mark was written ahead of it."""
-    return run.state is RunState.RUNNING or (run.creating and run.marked_first)
 
 
 def _reference(run: Run, entry: Entry) -> dict[str, str]:

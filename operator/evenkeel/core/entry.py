@@ -62,8 +62,13 @@ class Run:
 
     @property
     def waits(self) -> bool:
-        """It stands in `status.waiting`: the mark may pass it."""
+        """For its turn, for what holds it back to heal, or for its next attempt."""
         return self.state is RunState.RETRYING or self.reason in ("queued", "held")
+
+    @property
+    def has_job(self) -> bool:
+        """Its Job exists, or its create is under way after the mark was written ahead of it."""
+        return self.state is RunState.RUNNING or (self.creating and self.marked_first)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +113,12 @@ class Entry:
     decided: set[Instant] = field(default_factory=set)
     """Above the cursor and already at their end (seen after a restart): not to be taken again."""
     stored_mark: Instant | None = None
+    written_mark: Instant = 0
+    """The mark of the status that is known to be stored."""
+    sent: tuple[int, Instant] = (0, 0)
+    """Revision and mark of the document taken last."""
+    index_from: int = 0
+    """An index of an older generation knows another timing of this schedule."""
 
     # runs
     runs: dict[RunId, Run] = field(default_factory=dict)
@@ -137,10 +148,12 @@ class Entry:
         """`namespace/name`."""
         return f"{self.ns}/{self.name}"
 
-    @property
-    def mark(self) -> Instant | None:
-        """Every due time up to here has a verdict or stands in `waiting`. It never goes back."""
-        reached = next(iter(self.open)) - 1 if self.open else self.cursor
+    def mark(self, now: float) -> Instant | None:
+        """Every due time up to here has a verdict or stands in `waiting`. It never goes back, so
+        it must not run ahead: an edit may yet make earlier times due."""
+        if not self.cursor:
+            return self.stored_mark
+        reached = min(next(iter(self.open)) - 1 if self.open else self.cursor, int(now))
         if self.stored_mark is None or reached > self.stored_mark:
             self.stored_mark = reached
         return self.stored_mark
@@ -168,6 +181,23 @@ class Entry:
         ]
 
     @property
+    def waiting(self) -> list[Instant]:
+        """Due times of living runs that nothing but `status.waiting` would give back after a
+        restart: the mark has passed them, and no Job speaks for them."""
+        return sorted(
+            run.id.due
+            for run in self.runs.values()
+            if run.id.due not in self.open and not run.has_job
+        )
+
+    @property
+    def held_back(self) -> str:
+        """Why what is due meanwhile is skipped as one span; empty: it is not."""
+        if self.suspended_since is not None or (self.schedule and self.schedule.suspend):
+            return "suspended"
+        return "paused" if self.pause is not None else ""
+
+    @property
     def taken(self) -> list[Instant]:
         """Due times that are runs or decided; not all of them need be above the cursor."""
         return sorted({run.due for run in self.runs} | self.decided)
@@ -178,6 +208,18 @@ class Entry:
             self.cursor = cursor
             if self.decided:
                 self.decided = {due for due in self.decided if due > cursor}
+
+    def stand_in_waiting(self) -> None:
+        """What is taken up lets the mark pass: what counts from now on is bounded by more than the
+        mark, so after a restart only `waiting` would give these runs back."""
+        self.open.clear()
+
+    def rewind(self, cursor: Instant) -> None:
+        """Look again at what is due after this; ends that are told already stay."""
+        self.cursor = cursor
+        self.decided |= {
+            row.due for row in self.recent if row.state in ENDED and row.due > cursor
+        }
 
     def is_taken(self, due: Instant) -> bool:
         """A run, alive or at its end, has this due time already."""

@@ -68,7 +68,7 @@ def _created(state: State, entry: Entry, run: Run, message: Launched) -> None:
         run.ref = message.ref
         run.created_at = state.now
         state.running(entry, run)
-        state.tell(entry, "Created", f"created job {message.ref.name}")
+    state.tell(entry, "Created", f"created job {message.ref.name}")
     state.condition(entry, "Degraded", "False", "AsExpected")
     if message.ended is not None:
         follow(state, entry, run, message.ended)
@@ -177,7 +177,10 @@ def job_gone(state: State, message: JobGone) -> None:
     fact = message.fact
     entry = state.entries.get(fact.run.uid)
     if entry is None or not entry.settled:
-        state.job_facts.get(fact.run.uid, {}).pop(fact.ref.uid, None)
+        facts = state.job_facts.get(fact.run.uid, {})
+        facts.pop(fact.ref.uid, None)
+        if not facts:
+            state.job_facts.pop(fact.run.uid, None)
         return
     state.forget_job(entry, fact.ref)
     run = entry.runs.get(fact.run)

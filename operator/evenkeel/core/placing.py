@@ -106,8 +106,7 @@ def change_phase(state: State, entry: Entry, placed: Placed) -> None:
     take.leave(state, entry)
     entry.placed = placed
     compile_in_force(entry)
-    entry.advance(int(state.now))
-    state.index_dirty = True
+    state.reindex(entry)
     weigh(state, entry)
     state.dirty(entry)
 

@@ -87,6 +87,7 @@ class Scheduler:
         if entry is None:
             return None
         document = status_document(entry, now=self.state.now)
+        entry.sent = (entry.revision, entry.stored_mark or 0)
         return entry.ns, entry.name, document, entry.revision
 
     def distribution(self) -> Distribution:
@@ -177,7 +178,7 @@ class Scheduler:
             start = max(start, state.looked_until)
         for due, ordinal in index.query(start, end):
             known = state.entries.get(index.uids[ordinal])
-            if known is not None:
+            if known is not None and index.generation >= known.index_from:
                 take.offer(state, known, due)
         state.looked_until = end
         state.looked_generation = index.generation
@@ -223,6 +224,9 @@ class Scheduler:
         entry = self.state.entries.get(message.uid)
         if entry is not None:
             entry.written = max(entry.written, message.revision)
+            revision, mark = entry.sent
+            if message.revision >= revision:
+                entry.written_mark = mark
             if entry.revision > entry.written:
                 self.state.emit(WriteStatus(entry.uid))
             self.state.clean_history(entry)

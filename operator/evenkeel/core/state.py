@@ -36,7 +36,14 @@ from evenkeel.model import (
     RunState,
 )
 from evenkeel.resource import rfc3339
-from evenkeel.resource.status import RECENT_COUNT, Condition, Pause, Placed, RecentRun
+from evenkeel.resource.status import (
+    RECENT_COUNT,
+    WAITING_COUNT,
+    Condition,
+    Pause,
+    Placed,
+    RecentRun,
+)
 from evenkeel.settings import Settings
 
 SHORT_TTL_S = 300
@@ -179,6 +186,11 @@ class State:
         self.at(max(due, 0), Start(entry.uid, run.id, run.attempt))
         return run
 
+    def reindex(self, entry: Entry) -> None:
+        """Its due times are others now: what an index built before says of it is void."""
+        self.index_dirty = True
+        entry.index_from = max(self.index.current.generation, self.index_building) + 1
+
     def prepare(self, entry: Entry, run: Run) -> None:
         """Have the orchestrator of a run begin."""
         assert entry.schedule is not None
@@ -201,9 +213,10 @@ class State:
         self.emit(Launch(run.id, run.attempt, schedule, mark_first))
 
     def wait(self, entry: Entry, run: Run, reason: str) -> None:
-        """The run stands in `waiting`: the mark may pass it."""
+        """The run stands in `waiting`, and the mark may pass it; or not, where that is full."""
         run.reason = reason
-        entry.open.pop(run.id.due, None)
+        if len(entry.waiting) < WAITING_COUNT:
+            entry.open.pop(run.id.due, None)
         self._remember(entry, run, run.state)
         self.dirty(entry)
 
@@ -308,6 +321,7 @@ class State:
             f"{entry.consecutive_failures} runs in a row failed, the last due {rfc3339.show(due)}"
         )
         entry.pause = Pause(int(self.now), "evenkeel", reason)
+        self.condition(entry, "Active", "False", "Paused", reason)
         self.index_dirty = True
         self.reweigh.add(entry.uid)
         self.tell(
@@ -333,8 +347,6 @@ class State:
 
     def _keep_jobs(self, entry: Entry, run: Run, state: RunState, finished: Instant) -> None:
         """From now on only history keeps the run's Jobs, and only once this end is stored."""
-        if state not in (RunState.SUCCEEDED, RunState.FAILED):
-            return
         failed = list(run.failed_jobs)
         if run.ref and run.ref not in failed and state is RunState.FAILED and run.ref.uid:
             failed.append(run.ref)
@@ -347,7 +359,7 @@ class State:
         ]
 
     def clean_history(self, entry: Entry) -> None:
-        """Delete what the limits do not keep, of the Jobs whose end is stored."""
+        """Delete what the limits do not keep, of the Jobs whose end and mark are stored."""
         schedule = entry.schedule
         if schedule is None or not entry.finished_jobs:
             return
@@ -357,7 +369,7 @@ class State:
                 key=lambda job: (job.finished, job.due),
             )
             for job in jobs[: max(0, len(jobs) - keep)]:
-                if job.revision <= entry.written:
+                if job.revision <= entry.written and job.due <= entry.written_mark:
                     entry.finished_jobs.remove(job)
                     self.emit(DeleteJob(job.ref, "history"))
 

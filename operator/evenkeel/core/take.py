@@ -4,7 +4,7 @@ import math
 
 from evenkeel.core.effects import LetGo
 from evenkeel.core.entry import Entry, Run
-from evenkeel.core.missed import Settled, Span, settle
+from evenkeel.core.missed import Missed, Settled, Span, settle
 from evenkeel.core.overlap import Overlap, overlap
 from evenkeel.core.state import CATCH_UP_NAMES_LIMIT, Start, State
 from evenkeel.model import Instant, RunState
@@ -32,9 +32,32 @@ def take_up(state: State, entry: Entry, *, until: Instant) -> None:
 
 def leave(state: State, entry: Entry) -> None:
     """The timing in force ends now: reckon with what was due by it, let go of the rest."""
-    if not entry.idle:
-        take_up(state, entry, until=math.floor(state.now) + 1)
+    now = math.floor(state.now)
+    if entry.held_back:
+        pass_over(state, entry, reason=entry.held_back)
+    elif not entry.idle:
+        take_up(state, entry, until=now + 1)
     drop_future_runs(state, entry)
+    entry.stand_in_waiting()
+    entry.rewind(max(now, entry.stored_mark or 0))
+
+
+def pass_over(state: State, entry: Entry, *, reason: str) -> None:
+    """Whatever is due up to now and nobody's run is skipped, as one span."""
+    first, end = entry.cursor + 1, math.floor(state.now) + 1
+    taken = [due for due in entry.taken if first <= due < end]
+    span = _span(entry, first, end, taken) if entry.dues else None
+    if span is not None:
+        state.end_span(
+            entry,
+            first=span.first,
+            last=span.last,
+            count=span.count,
+            state=RunState.SKIPPED,
+            reason=reason,
+        )
+    entry.stand_in_waiting()
+    entry.advance(end - 1)
 
 
 def drop_future_runs(state: State, entry: Entry) -> None:
@@ -44,7 +67,7 @@ def drop_future_runs(state: State, entry: Entry) -> None:
             state.emit(LetGo(run.id, run.attempt))
         del entry.runs[run.id]
         entry.open.pop(run.id.due, None)
-        entry.cursor = min(entry.cursor, run.id.due - 1)
+        entry.rewind(min(entry.cursor, run.id.due - 1))
 
 
 def _not_begun(run: Run) -> bool:
@@ -103,32 +126,37 @@ def _span(entry: Entry, first: Instant, end: Instant, taken: list[Instant]) -> S
 
 def _carry_out(state: State, entry: Entry, settled: Settled) -> None:
     for missed in settled.missed:
-        span = missed.span
-        state.end_span(
-            entry,
-            first=span.first,
-            last=span.last,
-            count=span.count,
-            state=RunState.MISSED,
-            reason=missed.reason,
-        )
-        state.tell(
-            entry,
-            "Missed",
-            f"{span.count} due times from {rfc3339.show(span.first)} to "
-            f"{rfc3339.show(span.last)} were missed: {missed.reason}",
-            warning=True,
-        )
-        state.log(
-            "runs missed",
-            level="warning",
-            schedule=entry.key,
-            count=span.count,
-            reason=missed.reason,
-        )
+        miss(state, entry, missed)
     for due in settled.launch:
         state.open_run(entry, due, late=True)
     entry.open = dict(sorted(entry.open.items()))
+
+
+def miss(state: State, entry: Entry, missed: Missed) -> None:
+    """Nobody was there in time: counted as one span, and said to the owner."""
+    span = missed.span
+    state.end_span(
+        entry,
+        first=span.first,
+        last=span.last,
+        count=span.count,
+        state=RunState.MISSED,
+        reason=missed.reason,
+    )
+    state.tell(
+        entry,
+        "Missed",
+        f"{span.count} due times from {rfc3339.show(span.first)} to "
+        f"{rfc3339.show(span.last)} were missed: {missed.reason}",
+        warning=True,
+    )
+    state.log(
+        "runs missed",
+        level="warning",
+        schedule=entry.key,
+        count=span.count,
+        reason=missed.reason,
+    )
 
 
 # --- a run's instant ------------------------------------------------------------------------------
@@ -220,6 +248,8 @@ def hold(state: State, entry: Entry, run: Run, message: str) -> None:
     """Nothing was written, and it may heal: try again, later each time."""
     run.creating = False
     run.held_count += 1
+    if run.held_count == 1:  # its grace counts from here: to wait in a queue or lane is no failure
+        run.taken_at = max(run.taken_at, state.now)
     run.message = message
     state.wait(entry, run, "held")
     delay_s = min(HELD_RETRY_LIMIT_S, 2.0 ** min(run.held_count - 1, 10))

@@ -7,12 +7,16 @@ through the `Api` port. It retries nothing but one 401: what to do next depends 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
+from importlib.metadata import version
 from typing import Self
 
 import aiohttp
 
 from evenkeel.kube.api import JSON, NoAnswer, NotSent, Reply
 from evenkeel.kube.credentials import Credentials
+
+USER_AGENT = f"evenkeel/{version('evenkeel-operator')}"
+"""In a cluster's audit log our writes must be told from kopf's and from people's."""
 
 KEEP_ALIVE_S = 75
 """Longer than preSchedule: a connection that was warmed must still be there at the due second."""
@@ -55,6 +59,7 @@ class KubeClient:
         self._session = aiohttp.ClientSession(
             base_url=credentials.server,
             connector=connector,
+            headers={"User-Agent": USER_AGENT},
             timeout=aiohttp.ClientTimeout(total=self._timeout_s),
             trust_env=False,
             auto_decompress=True,

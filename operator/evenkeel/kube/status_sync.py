@@ -14,7 +14,7 @@ from evenkeel import clock
 from evenkeel.clock import Clock
 from evenkeel.core.inbox import Inbox
 from evenkeel.core.messages import Document, ScheduleGone, StatusWritten
-from evenkeel.kube.api import MERGE_PATCH, Api, NoAnswer, NotSent, schedule_path
+from evenkeel.kube.api import MERGE_PATCH, Api, NoAnswer, NotSent, Reply, schedule_path
 
 EVERY_S = 1.0
 """Between two patches of one schedule: each comes back through the watch and costs kopf 0.3 ms."""
@@ -51,6 +51,8 @@ class StatusSync:
         self._waiting: dict[str, float] = {}
         self._written_at: dict[str, float] = {}
         self._failures: dict[str, int] = {}
+        self._versions: dict[str, str] = {}
+        self._writing: dict[str, asyncio.Future[None]] = {}
         self._arrived = asyncio.Event()
         self._stopping = False
 
@@ -126,19 +128,37 @@ class StatusSync:
             return
 
     async def _write(self, uid: str) -> bool:
+        """One at a time for each schedule, and the document is taken when its turn has come: an
+        older one that arrives after a newer takes back a mark that a create relies on."""
+        while (other := self._writing.get(uid)) is not None:
+            await asyncio.wait([other])
+        done = self._writing[uid] = asyncio.get_running_loop().create_future()
+        try:
+            return await self._send(uid)
+        finally:
+            del self._writing[uid]
+            done.set_result(None)
+
+    async def _send(self, uid: str) -> bool:
         found = self._documents(uid)
         if found is None:
             self._forget(uid)
             return False
         ns, name, status, revision = found
         # The uid is a precondition: a status must not land on a schedule created anew.
-        body = orjson.dumps({"metadata": {"uid": uid}, "status": status})
+        # So is the version: a request that was given up may still arrive after the next one.
+        metadata = {"uid": uid}
+        if uid in self._versions:
+            metadata["resourceVersion"] = self._versions[uid]
+        body = orjson.dumps({"metadata": metadata, "status": status})
         began = self._clock.monotonic()
         self._written_at[uid] = began
         try:
             reply = await self._api.call(
                 "PATCH", f"{schedule_path(ns, name)}/status", body=body, content_type=MERGE_PATCH
             )
+            if reply.status == 409 and "UID in precondition" not in reply.message:
+                reply = await self._send_again(uid, schedule_path(ns, name), status)
         except (NotSent, NoAnswer):
             self._count("no_answer", self._clock.monotonic() - began)
             self._later(uid)
@@ -146,14 +166,24 @@ class StatusSync:
         self._count("ok" if reply.ok else str(reply.status), self._clock.monotonic() - began)
         if reply.ok:
             self._failures.pop(uid, None)
+            self._versions[uid] = _version(reply)
             self._inbox.hint(("written", uid), StatusWritten(uid, revision))
             return True
-        if reply.status == 404 or (reply.status == 409 and "uid" in reply.message.lower()):
+        if reply.status == 404 or "UID in precondition" in reply.message:
             self._forget(uid)
             self._inbox.hint(("gone", uid), ScheduleGone(uid))
             return False
         self._later(uid)
         return False
+
+    async def _send_again(self, uid: str, path: str, status: Document) -> Reply:
+        """Somebody else has written since, mostly the user the spec: from which version on?"""
+        found = await self._api.call("GET", path)
+        if not found.ok:
+            return found
+        metadata = {"uid": uid, "resourceVersion": _version(found)}
+        body = orjson.dumps({"metadata": metadata, "status": status})
+        return await self._api.call("PATCH", f"{path}/status", body=body, content_type=MERGE_PATCH)
 
     def _later(self, uid: str) -> None:
         """Try again, later each time; the pause is kept where the last write was."""
@@ -167,3 +197,8 @@ class StatusSync:
         self._waiting.pop(uid, None)
         self._written_at.pop(uid, None)
         self._failures.pop(uid, None)
+        self._versions.pop(uid, None)
+
+
+def _version(reply: Reply) -> str:
+    return str((reply.json().get("metadata") or {}).get("resourceVersion", ""))

@@ -117,20 +117,23 @@ class KopfThread:
         failure: BaseException | None = None
         try:
             with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-                runner.run(
-                    kopf.operator(
-                        registry=self._registry(),
-                        settings=_settings(),
-                        standalone=True,
-                        clusterwide=not self._namespaces,
-                        namespaces=self._namespaces,
-                        stop_flag=self._stop,
-                    )
-                )
+                runner.run(self._operate())
         except BaseException as error:  # noqa: BLE001 - a silent end would be a blind scheduler
             failure = error
         if not self._stop.is_set():
             self._on_death(failure)
+
+    async def _operate(self) -> None:
+        await kopf.operator(
+            registry=self._registry(),
+            settings=_settings(),
+            standalone=True,
+            clusterwide=not self._namespaces,
+            namespaces=self._namespaces,
+            stop_flag=self._stop,
+        )
+        # TLS connections say goodbye before the loop closes, or asyncio reports an error.
+        await clock.sleep(0.1)
 
     def _registry(self) -> kopf.OperatorRegistry:
         registry = kopf.OperatorRegistry()

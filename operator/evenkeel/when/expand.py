@@ -18,10 +18,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenkeel.model import DAY_S, Instant
+from evenkeel.when.columns import Columns, CronColumns, EveryColumns, Longs
 from evenkeel.when.days import words_of_day
 from evenkeel.when.dst import Part, parts
 from evenkeel.when.due import DueTimes
-from evenkeel.when.row import CRON, CRON_DTYPE, DAYS, EITHER, EVERY, EVERY_DTYPE, POLICY_MASK
 from evenkeel.when.wall import HOUR_S
 from evenkeel.when.zone import MAX_INSTANT, zone_by_number
 
@@ -29,7 +29,6 @@ LONGEST_WINDOW_S = 7 * DAY_S
 _CHUNK_WORDS = 1 << 17  # 8 MiB of unpacked bits at a time
 _HOURS_A_DAY = 24
 
-Longs = NDArray[np.int64]
 _T = TypeVar("_T", bound=np.generic)
 
 
@@ -42,61 +41,6 @@ class Expansion:
 
     second: NDArray[np.uint32]
     ordinal: NDArray[np.int32]
-
-
-class Columns:
-    """The rows of a sequence of schedules as numpy columns: made once, expanded often."""
-
-    def __init__(self, dues: Sequence[DueTimes]) -> None:
-        packed = b"".join([due.row for due in dues])
-        rows = np.frombuffer(packed, CRON_DTYPE)
-        kinds = rows["kind"]
-        self.cron = _CronColumns(rows, np.flatnonzero(kinds == CRON))
-        intervals = np.frombuffer(packed, EVERY_DTYPE)
-        self.days = _EveryColumns(intervals, np.flatnonzero(kinds == DAYS))
-        self.every = _EveryColumns(intervals, np.flatnonzero(kinds == EVERY))
-        self.length = len(dues)
-
-
-class _CronColumns:
-    def __init__(self, rows: NDArray[np.void], ordinal: Longs) -> None:
-        rows = rows if len(ordinal) == len(rows) else rows[ordinal]
-        self.ordinal = ordinal
-        self.minute: NDArray[np.uint64] = np.ascontiguousarray(rows["minute"])
-        self.hour: NDArray[np.uint32] = np.ascontiguousarray(rows["hour"])
-        self.dom: NDArray[np.uint32] = np.ascontiguousarray(rows["dom"])
-        self.month: NDArray[np.uint16] = np.ascontiguousarray(rows["month"])
-        self.dow: NDArray[np.uint64] = np.ascontiguousarray(rows["dow"])
-        self.either: NDArray[np.bool_] = (rows["policy"] & EITHER) != 0
-        self.policy: NDArray[np.uint8] = rows["policy"] & np.uint8(POLICY_MASK)
-        self.start: Longs = np.ascontiguousarray(rows["start"])
-        self.end: Longs = np.ascontiguousarray(rows["end"])
-        self.zones, self.zone = _zones(rows["zone"])
-
-
-class _EveryColumns:
-    def __init__(self, rows: NDArray[np.void], ordinal: Longs) -> None:
-        rows = rows if len(ordinal) == len(rows) else rows[ordinal]
-        self.ordinal = ordinal
-        self.base: Longs = np.ascontiguousarray(rows["base"])
-        self.every: Longs = np.ascontiguousarray(rows["every"])
-        self.start: Longs = np.ascontiguousarray(rows["start"])
-        self.end: Longs = np.ascontiguousarray(rows["end"])
-        self.policy: NDArray[np.uint8] = np.ascontiguousarray(rows["policy"])
-        self.zones, self.zone = _zones(rows["zone"])
-
-
-def _zones(numbers: NDArray[np.uint16]) -> tuple[list[int], NDArray[np.intp]]:
-    """The zones that occur, and for each row its place among them."""
-    present = np.flatnonzero(np.bincount(numbers)) if len(numbers) else np.zeros(0, np.intp)
-    places = np.zeros(int(present[-1]) + 1 if len(present) else 0, np.intp)
-    places[present] = np.arange(len(present))
-    return present.tolist(), places[numbers]
-
-
-def columns(dues: Sequence[DueTimes]) -> Columns:
-    """The columns of these schedules, for callers that expand the same set again and again."""
-    return Columns(dues)
 
 
 def expand(dues: Sequence[DueTimes] | Columns, a: Instant, b: Instant) -> Expansion:
@@ -146,7 +90,7 @@ class _Found:
 # --- cron and hourly --------------------------------------------------------------------------
 
 
-def _expand_cron(table: _CronColumns, a: Instant, b: Instant, found: _Found) -> None:
+def _expand_cron(table: CronColumns, a: Instant, b: Instant, found: _Found) -> None:
     for offset, rows in _rows_by_offset(table.zones, table.zone, a, b):
         if offset is not None:
             _expand_rows(table, rows, [Part(a + offset, b + offset, offset, None)], a, b, found)
@@ -172,13 +116,15 @@ def _rows_by_offset(
 
 
 def _expand_rows(
-    table: _CronColumns,
+    table: CronColumns,
     rows: NDArray[np.intp],
     wall: list[Part],
     a: Instant,
     b: Instant,
     found: _Found,
 ) -> None:
+    if not wall:
+        return  # a window inside the second pass of a repeated hour: fixed times have had theirs
     words_a_row = sum(_hour_count(part) for part in wall)
     chunk = max(1, _CHUNK_WORDS // max(1, words_a_row))
     for begin in range(0, len(rows), chunk):
@@ -199,7 +145,7 @@ def _hour_count(part: Part) -> int:
 class _Minutes:
     """Some rows of the table, and which minutes of a wall hour each of them means."""
 
-    def __init__(self, table: _CronColumns, rows: NDArray[np.intp]) -> None:
+    def __init__(self, table: CronColumns, rows: NDArray[np.intp]) -> None:
         self._all = len(rows) == len(table.ordinal)
         self._rows = rows
         self._table = table
@@ -273,7 +219,7 @@ def _set_bits(words: NDArray[np.uint64], bases: Longs) -> tuple[Longs, NDArray[n
 # --- intervals --------------------------------------------------------------------------------
 
 
-def _expand_days(table: _EveryColumns, a: Instant, b: Instant, found: _Found) -> None:
+def _expand_days(table: EveryColumns, a: Instant, b: Instant, found: _Found) -> None:
     """Intervals of whole days: plain arithmetic on wall readings, part by part."""
     for offset, rows in _rows_by_offset(table.zones, table.zone, a, b):
         if offset is not None:
@@ -289,7 +235,7 @@ def _expand_days(table: _EveryColumns, a: Instant, b: Instant, found: _Found) ->
 
 
 def _expand_days_part(
-    table: _EveryColumns, rows: NDArray[np.intp], part: Part, found: _Found
+    table: EveryColumns, rows: NDArray[np.intp], part: Part, found: _Found
 ) -> None:
     base, every = table.base[rows], table.every[rows]
     if part.gap_at is None:
@@ -304,7 +250,7 @@ def _expand_days_part(
 
 
 def _expand_every(
-    table: _EveryColumns,
+    table: EveryColumns,
     rows: NDArray[np.intp] | slice,
     base: Longs,
     a: Instant,

@@ -2,7 +2,7 @@
 
 Joining the rows of ten thousand schedules and viewing them as numpy columns takes half a
 millisecond; gathering a dozen attributes of each takes thirty. Written by `compile` and `due`,
-read by `expand`. The layout is private to this process and never stored.
+read by `columns`. The layout is private to this process and never stored.
 """
 
 import struct

@@ -71,7 +71,7 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", required=True)
     up = commands.add_parser("up", help="start a cluster that stays, or find it")
     up.add_argument("--name", default="dev")
-    up.add_argument("--pods", choices=["none", "kwok"], default="none")
+    up.add_argument("--pods", choices=["none", "kwok", "node"], default="none")
     up.add_argument("--profile", choices=["default", "tuned"], default="tuned")
     up.add_argument("--kubeconfig", type=Path, default=None, help="use this cluster instead")
     down = commands.add_parser("down", help="end the clusters that the harness started")

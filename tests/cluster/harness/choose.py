@@ -13,7 +13,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from . import control_plane, existing, kind, locks, state
+from . import control_plane, existing, kind, locks, node, state
 from .cluster import DEFAULT, Cluster, Options, Pods
 from .processes import this_process
 from .report import HarnessError, say
@@ -35,11 +35,13 @@ def start(
 
     It ends with `stop()`, by `down`, or by the next call of the harness after all processes that
     asked for it are gone; with `keep`, it stays. Fake Pods, and `own`, need a control plane of our
-    own: a fake node would draw Pods away from a real one.
+    own: a fake node would draw Pods away from a real one. Where real Pods (`node`) cannot be, they
+    are fake, which is said; `Cluster.pods` tells.
     """
-    if pods == "none" and not own and (named := kubeconfig or _named()):
+    if pods != "kwok" and not own and (named := kubeconfig or _named()):
         return existing.named(named)
     sweep()
+    pods = _possible(pods, own=own)
     made = _maker(pods, own=own)
     asked = control_plane.asks(pods, options) if made == "built" else kind.asks()
     with state.locked(name):
@@ -63,8 +65,10 @@ def start(
 
 def prepare(pods: Pods = "none", *, own: bool = False) -> None:
     """Builds what `start` would have to build first, where minutes of waiting are expected."""
-    if (pods != "none" or own or not _named()) and _maker(pods, own=own) == "built":
-        control_plane.asks(pods, DEFAULT)
+    if pods != "kwok" and not own and _named():
+        return
+    if _maker(pods, own=own) == "built":
+        control_plane.asks(_possible(pods, own=own), DEFAULT)
 
 
 def stop(name: str) -> bool:
@@ -123,7 +127,15 @@ def _usable(found: State) -> bool:
 
 
 def _maker(pods: Pods, *, own: bool) -> Made:
-    return "built" if own or pods != "none" or not kind.available() else "kind"
+    return "built" if own or pods == "kwok" or not kind.available() else "kind"
+
+
+def _possible(pods: Pods, *, own: bool) -> Pods:
+    """A real node of our own needs root and Linux; kind brings its own."""
+    if pods == "node" and _maker(pods, own=own) == "built" and (why := node.impossible()):
+        say(f"{why} Pods run on a fake node here: they end, but do nothing.")
+        return "kwok"
+    return pods
 
 
 def _named() -> Path | None:

@@ -16,6 +16,7 @@ from .pki import Authority, Certificate
 
 SERVICE_RANGE = "10.96.0.0/16"
 FIRST_SERVICE = "10.96.0.1"  # the address that Pods know as kubernetes.default
+DNS_SERVICE = "10.96.0.10"  # where nothing answers
 
 # "tuned" is bounded by the machine instead of by the client's own rate limit.
 CONTROLLER_MANAGER: dict[Profile, tuple[str, ...]] = {
@@ -59,6 +60,7 @@ def api_server(
     authority: Authority,
     serving: Certificate,
     tokens: Certificate,
+    kubelet_client: Certificate | None = None,
 ) -> list[str]:
     command = [
         "kube-apiserver",
@@ -81,6 +83,12 @@ def api_server(
     if options.bind_address.startswith("127."):
         # The `kubernetes` service refuses a loopback endpoint, and the server would stop over it.
         command.append("--endpoint-reconciler-type=none")
+    if kubelet_client:  # a real node: logs, exec and port-forward go through its kubelet
+        command += [
+            f"--kubelet-client-certificate={kubelet_client.certificate}",
+            f"--kubelet-client-key={kubelet_client.key}",
+            "--kubelet-preferred-address-types=InternalIP",  # its name is known to no DNS
+        ]
     if options.owner_references_permission_enforcement:
         command.append("--enable-admission-plugins=OwnerReferencesPermissionEnforcement")
     return [*command, *options.api_server_flags]

@@ -2,7 +2,8 @@
 
 Called by choose.py under the lock of the cluster's name. All of it runs from one program
 (build.py), listens on loopback and lives in one private directory (state.py), so several run side
-by side. Not guaranteed: real Pods; without kwok's node, Jobs get Pods that nobody runs.
+by side; a real node (node.py) has namespaces of its own (enclosure.py), and the API server listens
+on its private address instead. Not guaranteed: without a node, Jobs get Pods that nobody runs.
 """
 
 from __future__ import annotations
@@ -11,12 +12,23 @@ import dataclasses
 import hashlib
 import os
 import secrets
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from . import build, components, kwok, locks, ports, processes, state
+from . import (
+    build,
+    components,
+    enclosure,
+    images,
+    kwok,
+    locks,
+    node,
+    ports,
+    processes,
+    state,
+)
 from .api import Api
 from .cluster import Cluster, Options, Pods
 from .pki import Authority, Certificate, write_kubeconfig
@@ -33,6 +45,8 @@ def asks(pods: Pods, options: Options) -> dict[str, Any]:
     programs = {name: str(ours / name) for name in ("controlplane", "kubectl")}
     if pods == "kwok":
         programs["kwok"] = str(build.built("kwok") / "kwok")
+    if pods == "node":
+        programs["containerd"] = str(build.built("containerd"))
     return {"pods": pods, "options": dataclasses.asdict(options), "programs": programs}
 
 
@@ -69,11 +83,11 @@ class BuiltCluster(Cluster):
         self._state = found
         self._directory = found.directory
         self._options = Options(**found.asked["options"])
-        self._pods: Pods = found.asked["pods"]
         self._authority = Authority(self._directory / "pki")
-        server = f"https://127.0.0.1:{found.port}"
+        server = f"https://{found.address}:{found.port}"
         super().__init__(
             kind="built",
+            pods=found.asked["pods"],
             kubeconfig=self._directory / "kubeconfig",
             server=server,
             kubectl=self._directory / "bin" / "kubectl",
@@ -83,7 +97,10 @@ class BuiltCluster(Cluster):
     def lay_out(self) -> None:
         """Certificates, kubeconfigs and the kubectl beside them."""
         reserve_port(self._state)
-        self.server = f"https://127.0.0.1:{self._state.port}"
+        if self.pods == "node":
+            enclosure.build(self._state)
+        address = self._state.address
+        self.server = f"https://{address}:{self._state.port}"
         self._authority.create()
         self._authority.server(
             "serving",
@@ -93,7 +110,7 @@ class BuiltCluster(Cluster):
                 "DNS:kubernetes.default",
                 "DNS:kubernetes.default.svc",
                 f"IP:{components.FIRST_SERVICE}",
-                *sorted({"IP:127.0.0.1", f"IP:{self._options.host_address}"}),
+                *sorted({"IP:127.0.0.1", f"IP:{self._options.host_address}", f"IP:{address}"}),
             ],
         )
         self._authority.signing_key("tokens")
@@ -102,6 +119,8 @@ class BuiltCluster(Cluster):
         for component in ("kube-controller-manager", "kube-scheduler"):
             user = self._authority.client(component, f"system:{component}")
             self._write_kubeconfig(self._directory / f"{component}.kubeconfig", user)
+        if self.pods == "node":
+            self._lay_out_node()
         components.write_audit_policy(self._directory)
         (self._directory / "bin").mkdir()
         (self._directory / "bin" / "kubectl").symlink_to(self._program("kubectl"))
@@ -121,8 +140,11 @@ class BuiltCluster(Cluster):
         # Without this account no Pod can be created in the default namespace.
         account = "/api/v1/namespaces/default/serviceaccounts/default"
         self._wait("kube-controller-manager", lambda api: api.answers(account))
-        if self._pods == "kwok":
+        if self.pods != "none":
             self._spawn(components.scheduler(self._directory, profile=profile))
+        if self.pods == "node":
+            self._run_node()
+        if self.pods == "kwok":
             kwok.write_config(self._directory, pod_seconds=self._options.pod_seconds)
             self.kubectl("apply", "-f", "-", input=kwok.NODE)
             self._spawn(kwok.command(self._directory, self.kubeconfig), program="kwok")
@@ -136,6 +158,16 @@ class BuiltCluster(Cluster):
             name = f"user-{digest}-{secrets.token_hex(4)}"
             self._write_kubeconfig(path, self._authority.client(name, user, groups))
         return path
+
+    def load_image(self, archive: Path) -> None:
+        images.load(
+            [
+                *enclosure.inside(self._state),
+                *node.ctr(self._state, "images", "import", str(archive)),
+            ],
+            environment=node.environment(self._state),
+            file=archive,
+        )
 
     def stop_api_server(self) -> None:
         with self._changing():
@@ -168,31 +200,82 @@ class BuiltCluster(Cluster):
             self._state = found
             yield
 
+    def _lay_out_node(self) -> None:
+        authority = self._authority
+        for component, user, groups in (
+            ("kubelet", f"system:node:{node.name(self._state)}", ["system:nodes"]),
+            ("kube-proxy", "system:kube-proxy", []),
+        ):
+            pair = authority.client(component, user, groups)
+            self._write_kubeconfig(self._directory / f"{component}.kubeconfig", pair)
+        authority.client("kubelet-client", "kube-apiserver", ["system:masters"])
+        node.write_files(self._state, authority=authority.certificate)
+
+    def _run_node(self) -> None:
+        found, place = self._state, enclosure.inside(self._state)
+        variables = node.environment(found)
+        self._spawn(node.containerd(found), program="", place=place, environment=variables)
+        # The sandbox's image must be there before the kubelet starts the first Pod.
+        archive = images.busybox(self._directory)
+        self._wait("containerd", lambda _: self._imports(archive))
+        self._spawn(node.kubelet(found), place=place, environment=variables)
+        self._spawn(node.kube_proxy(found), place=place, environment=variables)
+        self._wait("kubelet", lambda api: api.node_ready(node.name(found)))
+        self._wait("kube-proxy", lambda _: node.proxy_ready(found))
+
+    def _imports(self, archive: Path) -> bool:
+        try:
+            self.load_image(archive)
+        except HarnessError:
+            return False  # containerd does not listen yet; a better reason is in its log
+        return True
+
     def _spawn_api_server(self) -> None:
         command = components.api_server(
             self._directory,
             port=self._state.port,
-            options=self._options,
+            options=self._reachable(),
             authority=self._authority,
             serving=self._pair("serving"),
             tokens=self._pair("tokens", public=".pub"),
+            kubelet_client=self._pair("kubelet-client") if self.pods == "node" else None,
         )
-        self._spawn(command)
+        inside = self.pods == "node"  # by its network only: the node and its Pods must reach it
+        place = enclosure.inside(self._state, network_only=True) if inside else []
+        self._spawn(command, place=place)
         self._wait(API_SERVER, lambda api: api.answers("/readyz"))
 
-    def _spawn(self, command: Sequence[str], *, program: str = "controlplane") -> None:
+    def _reachable(self) -> Options:
+        """Loopback for us alone; a real node's address, which only this machine has a way to."""
+        if self.pods != "node":
+            return self._options
+        address = self._state.address
+        return dataclasses.replace(self._options, bind_address=address, host_address=address)
+
+    def _spawn(
+        self,
+        command: Sequence[str],
+        *,
+        program: str = "controlplane",
+        place: Sequence[str] = (),
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
+        """`program`: one of ours; empty: `command` names it. `place`: a prefix for `command`."""
         name = command[0]
-        argv = command if program == "controlplane" else command[1:]
+        argv = command if program in ("controlplane", "") else command[1:]
         self._state.processes[name] = processes.spawn(
-            [self._program(program), *argv],
+            [*place, *([self._program(program)] if program else []), *argv],
             log=self._log(name),
-            environment=_environment(),
+            environment={**_environment(), **(environment or {})},
         )
         self._state.save()  # at once: after a crash only what is written here is found again
 
     def _wait(self, name: str, ready: Callable[[Api], bool]) -> None:
         api = Api(
-            port=self._state.port, authority=self._authority.certificate, user=self._pair("admin")
+            address=self._state.address,
+            port=self._state.port,
+            authority=self._authority.certificate,
+            user=self._pair("admin"),
         )
         processes.wait_until(
             lambda: ready(api),
@@ -224,7 +307,9 @@ class BuiltCluster(Cluster):
 
 def destroy(found: State) -> None:
     """Ends the processes, then removes the directory: the reverse would lose the pids."""
-    processes.kill(found.processes.values())
+    processes.kill([*found.guests.values(), *found.processes.values()])
+    if enclosure.OUTER in found.processes:
+        enclosure.dismantle(found)
     state.remove(found.name)
 
 

@@ -18,7 +18,6 @@ from pathlib import Path
 
 from . import cgroups, locks, packages, processes, state
 from .enclosure_init import PRIVATE
-from .processes import Process
 from .report import HarnessError
 from .state import State
 

@@ -11,9 +11,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-# Where containerd (its shims' sockets), the CNI library (its cache) and the kubelet (links to logs)
-# write, whatever their configuration says.
-PRIVATE = ("/run/containerd", "/var/lib/cni", "/var/log/containers")
+# Where containerd (its shims' sockets), the CNI library (its cache) and the kubelet (the socket for
+# device plugins, links to logs) write, whatever their configuration says.
+PRIVATE = ("/run/containerd", "/var/lib/cni", "/var/lib/kubelet", "/var/log/containers")
 
 # What the kubelet sets at its start, of the whole machine and for ever. It gets copies.
 KERNEL = (

@@ -7,6 +7,7 @@ registry. Not guaranteed: DNS for Pods, more than one node, or anything that pro
 
 from __future__ import annotations
 
+import http.client
 import json
 import os
 import subprocess
@@ -14,7 +15,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from . import images, packages
+from . import components, images, packages
 from .report import HarnessError
 from .state import State
 
@@ -97,6 +98,18 @@ def environment(found: State) -> dict[str, str]:
     return {"PATH": os.pathsep.join([programs, packages.PATH])}
 
 
+def proxy_ready(found: State) -> bool:
+    """Service addresses work."""
+    connection = http.client.HTTPConnection(found.address, PROXY_HEALTH_PORT, timeout=5)
+    try:
+        connection.request("GET", "/healthz")
+        return connection.getresponse().status == 200
+    except (OSError, http.client.HTTPException):
+        return False
+    finally:
+        connection.close()
+
+
 def write_files(found: State, *, authority: Path) -> None:
     directory = _directory(found)
     for below in (directory, directory / "cni", directory / "plugins"):
@@ -161,6 +174,10 @@ def _kubelet(found: State, authority: Path) -> dict[str, Any]:
         "failCgroupV1": False,
         "failSwapOn": False,
         "containerRuntimeEndpoint": f"unix://{SOCKET}",
+        # Where no server is named, every Pod of the usual dnsPolicy gets a warning. Here nothing
+        # answers: a look-up fails.
+        "clusterDomain": "cluster.local",
+        "clusterDNS": [components.DNS_SERVICE],
         "podLogsDir": str(directory / "logs"),
         "volumePluginDir": str(directory / "plugins"),
         "makeIPTablesUtilChains": False,

@@ -2,7 +2,7 @@
 
 Called by every module of the harness. Standard output is never written here: `up` prints one line
 there for a shell to evaluate. It does not guarantee that anybody sees the progress: pytest
-captures standard error, so tests/cluster/conftest.py lifts the capture while something is built.
+captures standard error, so tests/conftest.py lifts the capture while something is built.
 """
 
 from __future__ import annotations

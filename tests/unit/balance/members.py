@@ -1,8 +1,6 @@
 """Builders for the load: a member a line, and the plain recount that everything is held to."""
 
-from dataclasses import replace
-
-from evenkeel.balance import LoadMap, Member, Place, place
+from evenkeel.balance import LoadMap, Member, Place, place, settled
 from evenkeel.model import DAY_S, At, Cron, Hourly, Instant, Interval, Timing, Window
 from evenkeel.when import compile_timing
 
@@ -51,18 +49,11 @@ def fixed(
     return Member(key=key, timing=Timing(rule, zone=zone), weight=weight)
 
 
-def with_anchor(member: Member, anchor: Instant, now: Instant) -> Member:
-    """The member as it is once placed."""
-    rule = Interval(member.interval.every_s, 0, anchor)
-    return replace(member, timing=replace(member.timing, rule=rule), placed_at=now)
-
-
 def settle(load: LoadMap, member: Member, now: Instant) -> tuple[Place, Member]:
     """Place it and put it into the load, as the scheduler does."""
     found = place(load, member, now, pre_schedule_s=PRE_SCHEDULE_S)
-    settled = with_anchor(member, found.anchor, now)
-    load.put(settled)
-    return found, settled
+    load.put(settled(member, found, now))
+    return found, load.members[member.key]
 
 
 def runs_between(member: Member, a: Instant, b: Instant) -> list[Instant]:

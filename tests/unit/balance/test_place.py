@@ -17,10 +17,9 @@ from tests.unit.balance.members import (
     fixed,
     runs_between,
     settle,
-    with_anchor,
 )
 
-from evenkeel.balance import LoadMap, Member, place
+from evenkeel.balance import LoadMap, Member, place, settled
 from evenkeel.errors import BadField
 from evenkeel.model import DAY_S, Cron, Instant, Interval, Window
 from evenkeel.when.zone import load_zone
@@ -164,6 +163,18 @@ def test_a_changed_schedule_does_not_flee_from_its_former_self() -> None:
     assert again.first_run == first.first_run
 
 
+@pytest.mark.parametrize("zone", ["UTC", "Europe/Berlin"])
+def test_a_start_time_puts_the_first_run_off_and_keeps_the_phase(zone: str) -> None:
+    load = LoadMap(A_MORNING_IN_MARCH)
+    begins = A_MORNING_IN_MARCH + 5 * DAY_S + 7
+    member = every(DAY_S, zone=zone)
+    late = replace(member, timing=replace(member.timing, start=begins))
+    found, there = settle(load, late, A_MORNING_IN_MARCH)
+    assert begins <= found.first_run < begins + DAY_S
+    assert runs_between(there, A_MORNING_IN_MARCH, found.first_run + 1) == [found.first_run]
+    assert sum(load.distribution(A_MORNING_IN_MARCH).slots) == 0
+
+
 class TestWindow:
     """Intervals of whole days may be kept to a time of day."""
 
@@ -275,7 +286,7 @@ class TestRemembered:
             pre_schedule_s=PRE_SCHEDULE_S,
             remembered=before.interval.anchor,
         )
-        after = with_anchor(before, found.anchor, later)
+        after = settled(before, found, later)
         horizon = later + PRE_SCHEDULE_S + 1
         expected = runs_between(before, horizon, horizon + 20 * every_s)
         assert runs_between(after, horizon, horizon + 20 * every_s) == expected

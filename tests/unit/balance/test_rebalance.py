@@ -303,6 +303,34 @@ def test_fixed_and_suspended_ones_are_not_spoken_of() -> None:
     assert (plan.moves, plan.skipped) == ((), ())
 
 
+def test_a_move_never_takes_the_last_run_away() -> None:
+    load = herd(24)
+    ends = A_MORNING_IN_MARCH + HOUR_S
+    for member in list(load.members.values()):
+        load.put(replace(member, timing=replace(member.timing, end=ends)))
+    plan = plan_of(load, A_MORNING_IN_MARCH)
+    assert plan.moves
+    assert all(move.proposed_time < ends for move in plan.moves)
+
+
+def test_what_has_not_begun_is_left_alone() -> None:
+    load = herd(24)
+    for member in list(load.members.values()):
+        begins = A_MORNING_IN_MARCH + 3 * HOUR_S
+        load.put(replace(member, timing=replace(member.timing, start=begins)))
+    assert plan_of(load, A_MORNING_IN_MARCH).moves == ()
+
+
+def test_a_plan_made_of_a_snapshot_fits_the_load_it_was_taken_of() -> None:
+    load = herd(24)
+    snapshot = load.snapshot()
+    plan = plan_of(snapshot, A_MORNING_IN_MARCH)
+    load.put(fixed(Cron("0 0 * * *")))
+    assert confirmed(plan, load, A_MORNING_IN_MARCH + 1) != plan  # its pictures are those of now
+    assert isinstance(confirmed(plan, load, A_MORNING_IN_MARCH + 1), Plan)
+    assert "ns/fixed" not in snapshot.members
+
+
 def test_moving_again_and_again_never_starves_a_daily_one() -> None:
     """Every two hours a person rebalances against a cron that grows where the schedule is."""
     now = A_MORNING_IN_MARCH
@@ -351,6 +379,10 @@ class TestConfirm:
             pytest.param(
                 lambda load: load.put(replace(load.members["ns/03"], weight=2)),
                 id="one weighs more",
+            ),
+            pytest.param(
+                lambda load: load.put(replace(load.members["ns/03"], pinned=True)),
+                id="one was pinned",
             ),
             pytest.param(
                 lambda load: load.put(replace(load.members["ns/03"], counts=False)),

@@ -166,3 +166,15 @@ def test_a_window_that_begins_or_ends_at_the_change_has_the_shifted_run_exactly_
     assert daily.next_after(berlin_spring - 1) == berlin_spring
     assert expand([daily], berlin_spring, berlin_spring + 60).second.tolist() == [0]
     assert expand([daily], berlin_spring - 60, berlin_spring).second.tolist() == []
+
+
+def test_a_window_inside_the_second_pass_of_a_repeated_hour_is_empty_for_fixed_times():
+    """It once was an exception that would have stopped every rebuild for most of an hour."""
+    second_pass = instant("2026-10-25T01:10Z")
+    daily = compile_timing(Timing(Cron("30 2 * * *"), zone="Europe/Berlin"), seed="")
+    every_ten = compile_timing(Timing(Cron("*/10 * * * *"), zone="Europe/Berlin"), seed="")
+    expansion = expand([daily, every_ten], second_pass, second_pass + 1800)
+    assert expansion.ordinal.tolist() == [1, 1, 1]
+    assert daily.between(second_pass, second_pass + 1800) == []
+    assert daily.count(second_pass, second_pass + 1800) == 0
+    assert shown([daily.next_after(second_pass)]) == ["2026-10-26T01:30Z"]

@@ -135,6 +135,27 @@ def test_a_daily_interval_at_half_past_two_in_berlin(day, gap, fold, expected):
     assert shown([a + s for s in expand([dues], a, b).second.tolist()]) == expected
 
 
+HALF_PAST_TWO = {
+    "cron": Cron("30 2 * * *"),
+    "days": Interval(DAY_S, 0, instant("2026-01-01T01:30Z")),
+}
+
+
+@pytest.mark.parametrize("rule", HALF_PAST_TWO.values(), ids=HALF_PAST_TWO)
+def test_start_and_end_hold_for_a_shifted_run_too(rule):
+    shifted_to = instant("2026-03-29T01:00Z")
+    a, b = shifted_to - HOUR_S, shifted_to + HOUR_S
+    for start, end, expected in (
+        (shifted_to, shifted_to + 1, [shifted_to]),
+        (shifted_to + 1, None, []),
+        (None, shifted_to, []),
+    ):
+        dues = dues_of(rule, zone="Europe/Berlin", start=start, end=end)
+        assert dues.between(a, b) == expected
+        assert dues.count(a, b) == len(expected)
+        assert [a + second for second in expand([dues], a, b).second.tolist()] == expected
+
+
 def test_the_day_that_apia_left_out_is_shifted_or_skipped():
     noon = instant("2011-12-20T22:00Z")
     missing = instant("2011-12-30T10:00Z")

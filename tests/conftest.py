@@ -1,8 +1,9 @@
-"""Clusters for the tests in this directory, started once a session and only if a test asks.
+"""Clusters for the tests, started once a session and only if a test asks.
 
 `cluster` is any real API server: a kubeconfig named by EVENKEEL_TEST_KUBECONFIG, kind, or our own.
 `own_cluster` is always our own (faults, other users, the audit log). `kwok_cluster` is our own with
-a fake node, on which Jobs finish. `namespace` is in whichever of them the test asks for. With
+a fake node, on which Jobs finish; `node_cluster` has a real one, on which Pods run: our own, kind's,
+or that of the named kubeconfig. `namespace` is in whichever of them the test asks for. With
 EVENKEEL_TEST_CLUSTER=NAME they are found or started under that name and left running, which saves
 the start when one test is run again and again.
 """
@@ -15,7 +16,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 
 import pytest
-from tests.cluster.harness import Cluster, HarnessError, prepare, start
+from tests.cluster.harness import Cluster, HarnessError, images, node, prepare, start
 from tests.cluster.harness.cluster import Pods
 from tests.cluster.harness.report import say
 
@@ -36,6 +37,8 @@ def pytest_collection_finish(session: pytest.Session) -> None:
             _prepare("none", own="own_cluster" in wanted)
         if "kwok_cluster" in wanted:
             _prepare("kwok", own=True)
+        if "node_cluster" in wanted:
+            _prepare("node", own=False)
 
 
 def _prepare(pods: Pods, *, own: bool) -> None:
@@ -67,9 +70,23 @@ def kwok_cluster() -> Iterator[Cluster]:
         yield found
 
 
+@pytest.fixture(scope="session")
+def node_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    with _running(f"{KEPT}-node" if KEPT else _name(), "node") as found:
+        if found.pods != "node":
+            pytest.skip(f"no real node: {node.impossible()}")
+        if found.kind == "kind":  # our own has it from the start
+            found.load_image(images.busybox(tmp_path_factory.mktemp("image")))
+        yield found
+
+
 @pytest.fixture
 def namespace(request: pytest.FixtureRequest) -> Iterator[str]:
-    asked = [each for each in ("kwok_cluster", "own_cluster") if each in request.fixturenames]
+    asked = [
+        each
+        for each in ("node_cluster", "kwok_cluster", "own_cluster")
+        if each in request.fixturenames
+    ]
     found: Cluster = request.getfixturevalue(asked[0] if asked else "cluster")
     name = f"test-{secrets.token_hex(4)}"
     found.kubectl("create", "namespace", name)

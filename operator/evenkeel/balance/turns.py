@@ -1,0 +1,86 @@
+"""Who may move now, and to which first runs.
+
+Called by `arrange` and `rebalance`. Between the last run by the old phase and the first by the new
+lie at least half and at most one and a half intervals; what runs, is about to, has just moved or is
+pinned stays.
+"""
+
+import math
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+
+from evenkeel.balance.nouns import Member
+from evenkeel.balance.runs import base_of, dues_of, is_arithmetic
+from evenkeel.model import Instant
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What protects schedules from being moved now."""
+
+    pre_schedule_s: float
+    cooldown_s: float
+    protection_window_s: float
+    running: Collection[str]
+    last_runs: Mapping[str, Instant]
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """One schedule's present rhythm, and the first runs that a new one may begin with."""
+
+    last_run: Instant | None
+    current_time: Instant
+    low: Instant
+    high: Instant
+
+
+def held_by(member: Member, now: Instant, limits: Limits) -> str | None:
+    """Why this schedule must stay, if it must. What its owner says comes before what passes."""
+    if member.pinned:
+        return "pinned"
+    if member.key in limits.running:
+        return "job_running"
+    near_s = min(limits.protection_window_s, member.interval.every_s / 2)
+    protected_s = max(near_s, limits.pre_schedule_s)  # its next run is being prepared already
+    following = _next_run(member, now)
+    if following is not None and following - now <= protected_s:
+        return "protection_window"
+    if member.placed_at is not None and now - member.placed_at < limits.cooldown_s:
+        return "placement_cooldown"
+    return None
+
+
+def _next_run(member: Member, now: Instant) -> Instant | None:
+    timing, every_s = member.timing, member.interval.every_s
+    if not is_arithmetic(timing) or timing.start is not None or timing.end is not None:
+        return dues_of(member).next_after(now)
+    base = base_of(timing)
+    return base + max(1, (now - base) // every_s + 1) * every_s
+
+
+def _last_run(member: Member, now: Instant) -> Instant | None:
+    timing, every_s = member.timing, member.interval.every_s
+    base = base_of(timing)
+    if not is_arithmetic(timing) or timing.start is not None or timing.end is not None:
+        return next(iter(dues_of(member).newest(max(0, base), now + 1, limit=1)), None)
+    last = base + (now - base) // every_s * every_s
+    return last if last > base else None
+
+
+def turn_of(member: Member, now: Instant, limits: Limits) -> Turn | None:
+    """None where no first run is in reach, or the schedule has not begun or is ending."""
+    every_s, timing = member.interval.every_s, member.timing
+    following = _next_run(member, now)
+    if following is None or (timing.start is not None and timing.start > now):
+        return None
+    low = math.floor(now + limits.pre_schedule_s) + 1
+    high = now + every_s
+    ran = [_last_run(member, now), limits.last_runs.get(member.key)]
+    last = max((run for run in ran if run is not None), default=None)
+    if last is not None:
+        low = max(low, last + -(-every_s // 2))
+        high = last + every_s + every_s // 2
+    if timing.end is not None:
+        high = min(high, timing.end - 1)  # a move must not take its last run away
+    return Turn(last, following, low, high) if low <= high else None

@@ -1,0 +1,30 @@
+"""What the operator cannot do without, checked before anything is started."""
+
+from evenkeel.errors import CannotStart
+from evenkeel.kube.api import SCHEDULES, Api, NoAnswer, NotSent
+
+
+async def check_surroundings(api: Api, namespaces: tuple[str, ...]) -> None:
+    """Say in one sentence what is missing: an API server, the CRD, a right."""
+    for ns in namespaces or ("",):
+        scope = f"/namespaces/{ns}" if ns else ""
+        for path, what in (
+            (f"{SCHEDULES}{scope}/scheduledjobs", "scheduledjobs.evenkeel.dev"),
+            (f"/apis/batch/v1{scope}/jobs", "jobs.batch"),
+        ):
+            await _check(api, path, what)
+
+
+async def _check(api: Api, path: str, what: str) -> None:
+    try:
+        reply = await api.call("GET", path, params={"limit": "1"})
+    except (NotSent, NoAnswer) as error:
+        raise CannotStart(f"the API server does not answer: {error}") from error
+    if reply.status == 404:
+        raise CannotStart(
+            "the ScheduledJob resource is not installed in this cluster: kubectl apply -f crds/"
+        )
+    if reply.status in (401, 403):
+        raise CannotStart(f"not allowed to list {what}: {reply.message}")
+    if not reply.ok:
+        raise CannotStart(f"the API server cannot list {what}: {reply.message}")

@@ -1,0 +1,329 @@
+"""A thousand schedules due in one second, on a real API server, side by side with its peers.
+
+Lateness is the instant at which a watch in a process of its own has a Job's ADDED event, minus the
+due instant; it is the same measure for all. `ours` is `evenkeel run` with its defaults on a
+thousand ScheduledJobs whose `at` is set anew for each round. `bare` is a client that does nothing
+but create as many Jobs of the same size, as many in flight. `cron` is the CronJob controller of the
+same control plane, its rate limits lifted; each round has a thousand new CronJobs, due at the next
+full minute. Rounds come in random order, each begins when what the one before it left is done:
+Pods, statuses, Events. Jobs stay (no nodes: their Pods wait), but for those of CronJobs, whose
+controller reads all Jobs of a namespace for each CronJob.
+
+With --long: ten thousand at once, and the CronJob controller with its default flags.
+"""
+
+import datetime as dt
+import json
+import math
+import random
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from typing import Any
+
+from tests.bench._arrivals import Arrivals
+from tests.bench._cluster import BATCH, SCHEDULES, TEMPLATE, Place, place
+from tests.bench._machine import Idle, processor_s, wait_calm
+from tests.bench._measure import long_form, percentile, say
+from tests.cluster.operator_process import OperatorProcess, operator
+from tests.cluster.world import eventually, moment
+
+from evenkeel.model import RunId, Schedule
+from evenkeel.resource.job import render
+from evenkeel.resource.read import read
+from evenkeel.settings import Settings
+
+HERD = 1_000
+LONG_HERD = 10_000
+ROUNDS = 9
+CRON_ROUNDS = 3
+FAR = "2099-01-01T00:00:00Z"
+IN_FLIGHT = Settings().creates_in_flight
+COMPONENTS = ("kube-apiserver", "kube-controller-manager")
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """What one herd was like."""
+
+    lateness_s: list[float]
+    """Ascending."""
+    hot_s: float = 0.0
+    """Processor time of whoever created, from the due instant to the last arrival."""
+    whole_s: float = 0.0
+    """The same until all was quiet again: statuses, Events, the watch."""
+
+    def at(self, percent: float) -> float:
+        return percentile(self.lateness_s, percent)
+
+
+@dataclass(slots=True)
+class Kind:
+    """All rounds of one way to create."""
+
+    rounds: list[Round] = field(default_factory=list)
+
+    def median(self, percent: float) -> float:
+        return statistics.median(each.at(percent) for each in self.rounds)
+
+    def beside(self, name: str, count: int) -> dict[str, Any]:
+        found: dict[str, Any] = {
+            f"{name}_p50_ms": self.median(50) * 1e3,
+            f"{name}_p99_ms": self.median(99) * 1e3,
+            f"{name}_max_ms": self.median(100) * 1e3,
+            f"{name}_rounds_p99_ms": [round(each.at(99) * 1e3) for each in self.rounds],
+        }
+        if any(each.hot_s for each in self.rounds):
+            found[f"{name}_processor_us_a_run"] = median_us(self, count, hot=True)
+        return found
+
+
+def median_us(kind: Kind, count: int, *, hot: bool) -> float:
+    return statistics.median(
+        (each.hot_s if hot else each.whole_s) / count * 1e6 for each in kind.rounds
+    )
+
+
+class Herd:
+    """The schedules, and how a round of each kind goes."""
+
+    def __init__(
+        self, here: Place, arrivals: Arrivals, running: OperatorProcess | None, count: int
+    ) -> None:
+        self._here = here
+        self._arrivals = arrivals
+        self._operator = running
+        self._count = count
+        self._ours = here.namespace(f"ours-{count}")
+        self._bare = here.namespace(f"bare-{count}")
+        self._cron = here.namespace(f"cron-{count}")
+        self._body = here.directory / f"body-{count}"
+        self._pids = here.pids(*COMPONENTS)
+        if running is not None:
+            self._pids.append(running.pid)
+            here.schedules(self._ours, count, lambda _: {"at": FAR})
+            self._write_body()
+
+    @property
+    def _running(self) -> OperatorProcess:
+        assert self._operator is not None
+        return self._operator
+
+    def calm(self) -> None:
+        """Nothing is left of the round before."""
+        if not wait_calm(self._pids):
+            say("herd: what the last round left is not done after two minutes")
+
+    def ours(self) -> Round:
+        due = math.ceil(time.time()) + 14 + self._count // 250
+        path = f"{SCHEDULES}/namespaces/{self._ours}/scheduledjobs"
+        edit = {"spec": {"at": moment(due)}}
+        self._here.send(("PATCH", f"{path}/job-{number:05}", edit) for number in range(self._count))
+        self._settled()
+        left_s = due - time.time()
+        assert left_s > 0, f"the edits were seen {-left_s:.1f} s too late"
+        before, used_s = self._arrivals.count, self._sleep_until(due, self._running.pid)
+        arrived = self._wait(before)
+        hot_s = processor_s(self._running.pid) - used_s
+        self.calm()
+        return Round(late(arrived, due), hot_s, processor_s(self._running.pid) - used_s)
+
+    def bare(self) -> Round:
+        words = (self._here.kubeconfig, self._bare, self._count, IN_FLIGHT, self._body)
+        with subprocess.Popen(
+            [sys.executable, "-m", "tests.bench._bare", *map(str, words)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        ) as client:
+            assert client.stdin is not None and client.stdout is not None
+            assert client.stdout.readline() == "ready\n"
+            before, due = self._arrivals.count, math.ceil(time.time()) + 3
+            client.stdin.write(f"{due}\n")
+            client.stdin.flush()
+            said = json.loads(client.stdout.readline())
+        assert said["created"] == self._count, said
+        return Round(late(self._wait(before), due), said["processor_s"])
+
+    def cron(self, *, within_s: float = 60.0) -> Round:
+        """New CronJobs each time: one that was suspended would at once make up for its past."""
+        due = (int(time.time() + 10 + self._count / 200) // 60 + 1) * 60
+        at = dt.datetime.fromtimestamp(due, dt.UTC)
+        jobs = f"{BATCH}/namespaces/{self._cron}/cronjobs"
+        spec = {"schedule": f"{at.minute} {at.hour} * * *", "jobTemplate": TEMPLATE}
+        self._here.send(
+            ("POST", jobs, cron_job(f"job-{number:05}", spec)) for number in range(self._count)
+        )
+        before = self._arrivals.count
+        self._sleep_until(due)
+        arrived = late(self._wait(before, within_s=within_s), due)
+        self.calm()
+        self._here.send(
+            [
+                ("DELETE", jobs, {"propagationPolicy": "Background"}),
+                ("DELETE", jobs.replace("/cronjobs", "/jobs"), {"propagationPolicy": "Background"}),
+            ]
+        )
+        return Round(arrived)
+
+    def _wait(self, before: int, *, within_s: float = 120.0) -> list[float]:
+        found = self._arrivals.since(before, count=self._count, within_s=within_s)
+        assert len(found) == self._count, f"{len(found)} of {self._count} Jobs came"
+        return found
+
+    def _settled(self) -> None:
+        """The operator has seen every edit and stored what it makes of it."""
+        time.sleep(0.5)
+        eventually(
+            lambda: self._running.metrics()["evenkeel_status_waiting"] == 0,
+            "all statuses are written",
+            within_s=60,
+        )
+
+    def _sleep_until(self, due: float, *pids: int) -> float:
+        time.sleep(max(0.0, due - time.time() - 0.05))
+        return processor_s(*pids)
+
+    def _write_body(self) -> None:
+        """One of our own bodies; its labels are misspelt, or the operator would take it for one."""
+        (owner,) = self._here.schedules(
+            self._bare, 1, lambda _: {"at": FAR, "suspend": True}, word="job"
+        )
+        schedule = read(owner, min_interval_s=10)
+        assert isinstance(schedule, Schedule)
+        due = int(time.time())
+        body = render(schedule, RunId(schedule.uid, due))
+        name = json.loads(body)["metadata"]["name"].encode()
+        assert len(name) == 36
+        body = body.replace(name, b"NAME")
+        self._body.write_bytes(body.replace(b"evenkeel.dev/schedule", b"evenkeel.dex/schedule"))
+
+
+def late(arrived: list[float], due: float) -> list[float]:
+    found = sorted(instant - due for instant in arrived)
+    assert found[0] > -0.001, f"a Job came {-found[0]:.3f} s before its time"
+    return found
+
+
+def cron_job(name: str, spec: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "apiVersion": "batch/v1",
+        "kind": "CronJob",
+        "metadata": {"name": name},
+        "spec": spec,
+    }
+
+
+def rows() -> Iterator[dict[str, Any]]:
+    with ExitStack() as stack:
+        here = stack.enter_context(place())
+        arrivals = stack.enter_context(Arrivals(here.cluster.kubeconfig))
+        running = stack.enter_context(operator(here.kubeconfig, directory=here.directory))
+        ours_p99_s = yield from thousand_rows(Herd(here, arrivals, running, HERD))
+        if long_form():
+            yield from long_rows(Herd(here, arrivals, running, LONG_HERD))
+    if long_form():
+        yield default_row(ours_p99_s)
+
+
+def thousand_rows(herd: Herd) -> Iterator[dict[str, Any]]:
+    idle = Idle()
+    kinds = run(
+        {"ours": herd.ours, "bare": herd.bare, "cron": herd.cron},
+        {"ours": ROUNDS, "bare": ROUNDS, "cron": CRON_ROUNDS},
+        herd.calm,
+    )
+    ours, bare, cron = kinds["ours"], kinds["bare"], kinds["cron"]
+    beside = ours.beside("ours", HERD) | bare.beside("bare", HERD)
+    yield {
+        "name": "1,000 in one second, p99 to a bare client's",
+        "value": ours.median(99) / bare.median(99),
+        "unit": "x",
+        "beside": beside
+        | {
+            "p50_ratio": ours.median(50) / bare.median(50),
+            "max_ratio": ours.median(100) / bare.median(100),
+            "ratio_5_95": bootstrap(ours, bare),
+            "rounds": ROUNDS,
+            "in_flight": IN_FLIGHT,
+            "machine_idle": idle.share(),
+        },
+    }
+    yield {
+        "name": "1,000 in one second, p99 of the tuned CronJob controller to ours",
+        "value": cron.median(99) / ours.median(99),
+        "unit": "x",
+        "beside": cron.beside("cron", HERD),
+    }
+    yield {
+        "name": "processor time of the operator a run",
+        "value": median_us(ours, HERD, hot=True),
+        "unit": "us",
+        "beside": {
+            "bare_client_us": median_us(bare, HERD, hot=True),
+            "until_quiet_us": median_us(ours, HERD, hot=False),
+        },
+    }
+    return ours.median(99)
+
+
+def long_rows(herd: Herd) -> Iterator[dict[str, Any]]:
+    idle = Idle()
+    kinds = run({"ours": herd.ours, "bare": herd.bare}, {"ours": 1, "bare": 1}, herd.calm)
+    ours, bare = kinds["ours"], kinds["bare"]
+    yield {
+        "name": "10,000 in one second, p99 to a bare client's",
+        "value": ours.median(99) / bare.median(99),
+        "unit": "x",
+        "beside": ours.beside("ours", LONG_HERD)
+        | bare.beside("bare", LONG_HERD)
+        | {"machine_idle": idle.share()},
+    }
+
+
+def default_row(ours_p99_s: float) -> dict[str, Any]:
+    """The CronJob controller as people have it, on a control plane with default flags."""
+    with ExitStack() as stack:
+        here = stack.enter_context(place(profile="default"))
+        arrivals = stack.enter_context(Arrivals(here.cluster.kubeconfig))
+        cron = Kind([Herd(here, arrivals, None, HERD).cron(within_s=300)])
+    return {
+        "name": "1,000 in one second, p99 of the default CronJob controller to ours",
+        "value": cron.median(99) / ours_p99_s,
+        "unit": "x",
+        "beside": cron.beside("cron", HERD),
+    }
+
+
+def run(
+    ways: dict[str, Callable[[], Round]], counts: dict[str, int], calm: Callable[[], None]
+) -> dict[str, Kind]:
+    """So many rounds of each, shuffled."""
+    found = {name: Kind() for name in ways}
+    order = [name for name in ways for _ in range(counts[name])]
+    random.shuffle(order)
+    for name in order:
+        calm()
+        one = ways[name]()
+        found[name].rounds.append(one)
+        say(
+            f"       herd: {name:5} p50 {one.at(50):.3f} p99 {one.at(99):.3f} "
+            f"max {one.at(100):.3f} s, processor {one.hot_s:.2f} s, until quiet {one.whole_s:.2f} s"
+        )
+    return found
+
+
+def bootstrap(ours: Kind, bare: Kind) -> list[float]:
+    """Where the ratio of the medians lies in 90 of 100 redraws of the rounds."""
+    rng = random.Random(7)
+
+    def redrawn(kind: Kind) -> float:
+        rounds = kind.rounds
+        return statistics.median(rng.choice(rounds).at(99) for _ in rounds)
+
+    ratios = sorted(redrawn(ours) / redrawn(bare) for _ in range(2_000))
+    return [round(percentile(ratios, percent), 2) for percent in (5, 95)]

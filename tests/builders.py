@@ -1,0 +1,505 @@
+"""Builders, and a small world around the scheduler core, so that tests read as sentences.
+
+    world = World()                            # 2026-03-02, a Monday, 10:00:00 UTC
+    world.see(cron("*/5 * * * *"))
+    world.run_until("10:05")
+    assert world.started("report") == ["10:05:00"]
+
+The world is what the shell and the cluster are to the core, without I/O: it creates Jobs under
+their names (the name is the lock), deletes them, stores statuses as JSON, and steps the scheduler
+exactly at its wake_at. `crash` throws the scheduler away and starts another one on what is stored.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import orjson
+from evenkeel.core import effects, messages
+from evenkeel.core.scheduler import Scheduler, build_index
+from evenkeel.model import (
+    ENDED,
+    At,
+    Concurrency,
+    Cron,
+    Instant,
+    Interval,
+    JobFact,
+    JobPhase,
+    JobRef,
+    MissedRuns,
+    PlacementWish,
+    Rejection,
+    Retry,
+    Rule,
+    RunId,
+    RunState,
+    Schedule,
+    Timing,
+    Verdict,
+)
+from evenkeel.resource import rfc3339
+from evenkeel.resource.job import job_name
+from evenkeel.resource.status import EMPTY, Memory, parse
+from evenkeel.settings import Settings
+
+MONDAY: Instant = rfc3339.read("2026-03-02T00:00:00Z") or 0
+STEPS_AT_ONE_INSTANT = 500
+"""More would be a loop that never sleeps."""
+
+
+def instant(clock: str | float) -> Instant:
+    """`10:05`, `10:05:30`, or on a later day `+1d 10:05` -> an instant."""
+    if not isinstance(clock, str):
+        return int(clock)
+    if "T" in clock:
+        moment = rfc3339.read(clock)
+        assert moment is not None
+        return moment
+    days = 0
+    if clock.startswith("+"):
+        day, _, clock = clock.partition(" ")
+        days = int(day[1:].removesuffix("d"))
+    hour, minute, second = [*map(int, clock.split(":")), 0][:3]
+    return MONDAY + days * 86_400 + hour * 3600 + minute * 60 + second
+
+
+def clock(moment: Instant | None) -> str:
+    """The reverse of `instant`, for assertions that can be read."""
+    assert moment is not None
+    days, second = divmod(moment - MONDAY, 86_400)
+    text = str(dt.timedelta(seconds=second)).zfill(8)
+    return f"+{days}d {text}" if days else text
+
+
+def clocks(moments: Iterable[Instant]) -> list[str]:
+    """Many of them."""
+    return [clock(moment) for moment in moments]
+
+
+# --- objects ----------------------------------------------------------------------------------
+
+
+def schedule(rule: Rule, *, name: str = "report", **changes: Any) -> Schedule:
+    """A schedule of generation 1, created when the world begins."""
+    timing = {
+        key: changes.pop(key) for key in ("zone", "gap", "fold", "start", "end") if key in changes
+    }
+    fields: dict[str, Any] = {
+        "uid": f"uid-{name}",
+        "ns": "shop",
+        "name": name,
+        "created": instant("10:00"),
+        "generation": 1,
+        "timing": Timing(rule, **timing),
+        "template": b'{"spec":{"template":{"spec":{}}}}',
+        "template_hash": "first",
+    }
+    return Schedule(**fields | changes)
+
+
+def cron(text: str, **changes: Any) -> Schedule:
+    """A schedule by cron text."""
+    return schedule(Cron(text), **changes)
+
+
+def every(every_s: int, *, offset_s: int | None = 0, anchor: Any = "10:00", **more: Any) -> Schedule:
+    """An interval; its anchor is when the world begins."""
+    return schedule(
+        Interval(every_s, offset_s, instant(anchor) if offset_s is not None else None), **more
+    )
+
+
+def once(at: str, **changes: Any) -> Schedule:
+    """A schedule that runs once."""
+    return schedule(At(instant(at)), **changes)
+
+
+def edited(old: Schedule, **changes: Any) -> Schedule:
+    """The same schedule after an edit of its spec: one generation later."""
+    rule = changes.pop("rule", None)
+    if rule is not None:
+        changes["timing"] = replace(old.timing, rule=rule)
+    return replace(old, generation=old.generation + 1, **changes)
+
+
+def rejection(of: Schedule, sentence: str = "month 13 does not exist") -> Rejection:
+    """What becomes of a schedule whose next edit cannot be read."""
+    return Rejection(of.uid, of.ns, of.name, of.generation + 1, "spec.schedule", sentence)
+
+
+def job(of: Schedule, due: str, phase: JobPhase = JobPhase.STARTED, **changes: Any) -> JobFact:
+    """A Job of a run, as its watch tells of it."""
+    run = RunId(of.uid, instant(due))
+    attempt = changes.pop("attempt", 1)
+    name = job_name(of.name, run, attempt)
+    ended = phase in (JobPhase.SUCCEEDED, JobPhase.FAILED)
+    fact = JobFact(
+        ref=JobRef(of.ns, name, f"uid-{name}"),
+        run=run,
+        attempt=attempt,
+        phase=phase,
+        reason="BackoffLimitExceeded" if phase is JobPhase.FAILED else "",
+        started=run.due,
+        finished=run.due + 30 if ended else None,
+    )
+    return replace(fact, **changes)
+
+
+# --- the world --------------------------------------------------------------------------------
+
+Answering = Callable[[effects.Launch], Verdict | None]
+
+
+def created(_: effects.Launch) -> Verdict | None:
+    """What the API server says of every create unless a test has it say something else."""
+    return Verdict.CREATED
+
+
+@dataclass
+class World:
+    """One scheduler, its clock, and a cluster that does as it is told."""
+
+    settings: Settings = field(default_factory=Settings)
+    now: float = field(default_factory=lambda: float(instant("10:00")))
+    monotonic: float = 1000.0
+    answering: Answering = created
+    writes: bool = True
+    """Whether statuses get stored at once."""
+    schedules: dict[str, Schedule | Rejection] = field(default_factory=dict)
+    jobs: dict[str, JobFact] = field(default_factory=dict)
+    """By name. This is what exists."""
+    creations: list[tuple[RunId, int, float]] = field(default_factory=list)
+    """Every Job that ever was created."""
+    statuses: dict[str, dict[str, Any]] = field(default_factory=dict)
+    """By uid, as stored."""
+    marks: dict[str, list[Instant]] = field(default_factory=dict)
+    in_flight: list[effects.Launch] = field(default_factory=list)
+    """Creates that nobody has answered yet."""
+    prepared: list[effects.Prepare] = field(default_factory=list)
+    launches: list[effects.Launch] = field(default_factory=list)
+    let_go: list[effects.LetGo] = field(default_factory=list)
+    deleted: list[effects.DeleteJob] = field(default_factory=list)
+    looked_at: list[effects.LookAtPods] = field(default_factory=list)
+    checks: list[effects.CheckTemplate] = field(default_factory=list)
+    rows: list[effects.Recorded] = field(default_factory=list)
+    told: list[effects.Told] = field(default_factory=list)
+    observed: list[effects.Observed] = field(default_factory=list)
+    logged: list[effects.Log] = field(default_factory=list)
+    time_asked: int = 0
+    stopped: bool = False
+    _answers: dict[object, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.scheduler = Scheduler(self.settings)
+        self.wake_at = self.now
+        self.jobs_listed()
+        self.schedules_listed()
+
+    # --- what the scheduler is told -----------------------------------------------------------
+
+    def see(self, seen: Schedule | Rejection, memory: Memory | None = None) -> World:
+        """The watch tells of a schedule; its memory is its stored status."""
+        self.schedules[seen.uid] = seen
+        if memory is None:
+            memory = parse(self.statuses[seen.uid]) if seen.uid in self.statuses else EMPTY
+        self.scheduler.inbox.hint(seen.uid, messages.ScheduleSeen(seen, memory))
+        self.settle()
+        return self
+
+    def gone(self, seen: Schedule) -> None:
+        """The watch tells of a deletion; the garbage collector takes the Jobs."""
+        self.schedules.pop(seen.uid, None)
+        self.statuses.pop(seen.uid, None)
+        self.jobs = {name: fact for name, fact in self.jobs.items() if fact.run.uid != seen.uid}
+        self.scheduler.inbox.hint(seen.uid, messages.ScheduleGone(seen.uid))
+        self.settle()
+
+    def jobs_listed(self) -> None:
+        """The watch lists all Jobs there are."""
+        listed = messages.JobsListed(tuple(self.jobs.values()), int(self.now))
+        self.scheduler.inbox.hint(("jobs", ""), listed)
+
+    def schedules_listed(self) -> None:
+        """The pruner lists all schedules there are."""
+        uids = frozenset(self.schedules)
+        self.scheduler.inbox.hint("list", messages.SchedulesListed(uids, self.now))
+
+    def tell(self, message: messages.Message) -> World:
+        """Anything else."""
+        assert self.scheduler.inbox.offer(message)
+        self.settle()
+        return self
+
+    def ask(self, question: Callable[[object], messages.Message]) -> Any:
+        """A question, and its answer."""
+        asked = object()
+        self.tell(question(asked))
+        return self._answers[asked]
+
+    def cancel(self, of: Schedule, due: str) -> RunState | None:
+        """Somebody ends a run."""
+        run = RunId(of.uid, instant(due))
+        state: RunState | None = self.ask(lambda asked: messages.CancelRun(asked, run))
+        return state
+
+    # --- what happens to Jobs -----------------------------------------------------------------
+
+    def job(self, of: Schedule, due: str, attempt: int = 1) -> JobFact:
+        """The Job of a run; KeyError when there is none."""
+        return self.jobs[job_name(of.name, RunId(of.uid, instant(due)), attempt)]
+
+    def change(self, fact: JobFact, **changes: Any) -> None:
+        """A Job changes, and the watch tells."""
+        fact = self.jobs[fact.ref.name] = replace(fact, **changes)
+        self.scheduler.inbox.hint(fact.ref.uid, messages.JobSeen(fact))
+        self.settle()
+
+    def succeed(self, of: Schedule, due: str, attempt: int = 1) -> None:
+        """A Job completes now."""
+        fact = self.job(of, due, attempt)
+        self.change(fact, phase=JobPhase.SUCCEEDED, finished=int(self.now))
+
+    def fail(self, of: Schedule, due: str, attempt: int = 1) -> None:
+        """A Job fails now."""
+        fact = self.job(of, due, attempt)
+        changes = {"phase": JobPhase.FAILED, "reason": "BackoffLimitExceeded"}
+        self.change(fact, finished=int(self.now), **changes)
+
+    def remove(self, fact: JobFact, *, told: bool = True) -> None:
+        """Somebody deletes a Job."""
+        del self.jobs[fact.ref.name]
+        if told:
+            self.scheduler.inbox.hint(fact.ref.uid, messages.JobGone(fact))
+            self.settle()
+
+    def answer(self, launch: effects.Launch, verdict: Verdict, **more: Any) -> None:
+        """The create of a run is answered at last."""
+        self.in_flight.remove(launch)
+        self._answer(launch, verdict, **more)
+        self.settle()
+
+    # --- time ---------------------------------------------------------------------------------
+
+    def at(self, when: str) -> World:
+        """Go on until then."""
+        return self.run_until(when)
+
+    def run_until(self, when: str | float) -> World:
+        """Step exactly whenever the scheduler wants, until then."""
+        until = float(instant(when)) if isinstance(when, str) else when
+        self.settle()
+        while self.now < until:
+            moment = min(max(self.wake_at, self.now), until)
+            assert moment > self.now, "a scheduler that does not sleep"
+            self.monotonic += moment - self.now
+            self.now = moment
+            self.settle()
+        return self
+
+    def stall_until(self, when: str) -> World:
+        """Time passes and nobody steps: a stalled loop, a suspended machine."""
+        self.monotonic += instant(when) - self.now
+        self.now = float(instant(when))
+        return self.run_until(self.now)
+
+    def set_clock(self, when: str) -> World:
+        """The wall clock is set; no time passes."""
+        self.now = float(instant(when))
+        return self
+
+    def step(self) -> list[effects.Effect]:
+        """One step, and what it wants done."""
+        step = self.scheduler.step(self.now, self.monotonic)
+        self.wake_at = step.wake_at
+        for effect in step.effects:
+            self._carry_out(effect)
+        return step.effects
+
+    def settle(self) -> None:
+        """Step until nothing is left to do at this instant."""
+        for _ in range(STEPS_AT_ONE_INSTANT):
+            self.step()
+            if self.wake_at > self.now and not len(self.scheduler.inbox):
+                return
+        raise AssertionError("the scheduler never comes to rest")
+
+    def crash(self, *, for_s: float = 0) -> World:
+        """The process dies, and another one starts on what the cluster has stored."""
+        self.now += for_s
+        self.monotonic = 50.0
+        self.in_flight.clear()
+        self.scheduler = Scheduler(self.settings)
+        self.stopped = False
+        self.wake_at = self.now
+        for seen in list(self.schedules.values()):
+            memory = parse(self.statuses.get(seen.uid))
+            self.scheduler.inbox.hint(seen.uid, messages.ScheduleSeen(seen, memory))
+        self.jobs_listed()
+        self.schedules_listed()
+        self.settle()
+        return self
+
+    # --- what became of it --------------------------------------------------------------------
+
+    def status(self, of: Schedule | str = "report") -> dict[str, Any]:
+        """The stored status."""
+        return self.statuses[f"uid-{of}" if isinstance(of, str) else of.uid]
+
+    def condition(self, kind: str, of: str = "report") -> tuple[str, str]:
+        """A condition's status and reason."""
+        rows = {row["type"]: row for row in self.status(of)["conditions"]}
+        return rows[kind]["status"], rows[kind]["reason"]
+
+    def counts(self, of: str = "report") -> dict[str, int]:
+        """Ends counted so far; those of zero left out."""
+        return {name: count for name, count in self.status(of)["counts"].items() if count}
+
+    def started(self, of: str = "report") -> list[str]:
+        """Due times whose first attempt was created, in the order of their creation."""
+        return [
+            clock(run.due)
+            for run, attempt, _ in self.creations
+            if run.uid == f"uid-{of}" and attempt == 1
+        ]
+
+    def ends(self, of: str = "report") -> list[tuple[str, str, str]]:
+        """(due, state, reason) of every run that ended; a span is `first..last xcount`."""
+        return [
+            (
+                clock(row.first)
+                if row.count == 1
+                else f"{clock(row.first)}..{clock(row.last)} x{row.count}",
+                row.state.value,
+                row.reason,
+            )
+            for row in self.rows
+            if row.uid == f"uid-{of}"
+        ]
+
+    def verdicts(self, of: Schedule | str = "report") -> int:
+        """How many due times have got one."""
+        uid = f"uid-{of}" if isinstance(of, str) else of.uid
+        return sum(row.count for row in self.rows if row.uid == uid)
+
+    def alive(self, of: str = "report") -> dict[str, str]:
+        """Runs that are not at their end: due -> state, or what they wait for."""
+        entry = self.scheduler.state.entries[f"uid-{of}"]
+        return {
+            clock(run.id.due): run.reason if run.reason in ("queued", "held") else run.state.value
+            for run in sorted(entry.runs.values(), key=lambda run: run.id.due)
+        }
+
+    def names_created(self) -> list[str]:
+        """Of all Jobs ever created."""
+        names = {seen.uid: seen.name for seen in self.schedules.values()}
+        return [job_name(names[run.uid], run, attempt) for run, attempt, _ in self.creations]
+
+    def said(self, reason: str) -> list[str]:
+        """Events with that reason."""
+        return [told.message for told in self.told if told.reason == reason]
+
+    # --- inside -------------------------------------------------------------------------------
+
+    def _carry_out(self, effect: effects.Effect) -> None:
+        kept: dict[type, list[Any]] = {
+            effects.Prepare: self.prepared,
+            effects.LetGo: self.let_go,
+            effects.LookAtPods: self.looked_at,
+            effects.CheckTemplate: self.checks,
+            effects.Recorded: self.rows,
+            effects.Told: self.told,
+            effects.Observed: self.observed,
+            effects.Log: self.logged,
+        }
+        if type(effect) in kept:
+            kept[type(effect)].append(effect)
+        match effect:
+            case effects.Launch():
+                self._launch(effect)
+            case effects.DeleteJob(ref=ref):
+                self.deleted.append(effect)
+                fact = self.jobs.get(ref.name)
+                if fact is not None and ref.uid in ("", fact.ref.uid):
+                    del self.jobs[ref.name]
+                    self.scheduler.inbox.hint(fact.ref.uid, messages.JobGone(fact))
+            case effects.WriteStatus(uid=uid):
+                if self.writes:
+                    self.write(uid)
+            case effects.ConfirmTime():
+                self.time_asked += 1
+            case effects.BuildIndex():
+                built = messages.IndexBuilt(build_index(effect))
+                self.scheduler.inbox.hint("index", built)
+            case effects.Answer(ask=ask, value=value):
+                self._answers[ask] = value
+            case effects.Stopped():
+                self.stopped = True
+
+    def write(self, uid: str) -> None:
+        """Store a schedule's status, through JSON as the API server does."""
+        document = self.scheduler.document(uid)
+        if document is None:
+            return
+        stored = orjson.loads(orjson.dumps(document[2]))
+        self.statuses[uid] = {name: value for name, value in stored.items() if value is not None}
+        if (mark := rfc3339.read(stored["mark"])) is not None:
+            assert mark >= max(self.marks.setdefault(uid, [0])), "a mark went back"
+            self.marks[uid].append(mark)
+        self.scheduler.inbox.hint(("written", uid), messages.StatusWritten(uid, document[3]))
+
+    def _launch(self, launch: effects.Launch) -> None:
+        assert self.now >= launch.run.due, "launched before its instant"
+        self.launches.append(launch)
+        if launch.mark_first:
+            self.write(launch.run.uid)
+        verdict = self.answering(launch)
+        if verdict is None:
+            self.in_flight.append(launch)
+        else:
+            self._answer(launch, verdict)
+
+    def _answer(self, launch: effects.Launch, verdict: Verdict, **more: Any) -> None:
+        run, attempt = launch.run, launch.attempt
+        name = job_name(launch.schedule.name, run, attempt)
+        ref, ended = JobRef(launch.schedule.ns, name), None
+        if verdict is Verdict.CREATED and name in self.jobs:
+            there = self.jobs[name]
+            verdict = Verdict.ADOPTED if there.run == run else Verdict.TAKEN
+        if verdict is Verdict.CREATED:
+            ref = JobRef(ref.ns, name, f"uid-{name}-{len(self.creations)}")
+            fact = JobFact(ref, run, attempt, JobPhase.STARTED, started=int(self.now))
+            self.jobs[name] = fact
+            self.creations.append((run, attempt, self.now))
+            self.scheduler.inbox.hint(ref.uid, messages.JobSeen(fact))
+        elif verdict is Verdict.ADOPTED:
+            fact = self.jobs[name]
+            ref = fact.ref
+            ended = fact if fact.finished is not None else None
+        launched = messages.Launched(
+            run, attempt, verdict, ref, self.now, **{"ended": ended, **more}
+        )
+        assert self.scheduler.inbox.offer(launched)
+
+
+__all__ = [
+    "ENDED",
+    "Concurrency",
+    "MissedRuns",
+    "PlacementWish",
+    "Retry",
+    "World",
+    "clock",
+    "clocks",
+    "cron",
+    "edited",
+    "every",
+    "instant",
+    "job",
+    "once",
+    "rejection",
+    "schedule",
+]

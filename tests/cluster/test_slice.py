@@ -1,0 +1,464 @@
+"""From `kubectl apply` to a Job and back, on a real API server: the whole way, seen from outside.
+
+One operator serves the whole module, and all schedules that have to wait for a due time are applied
+together before the first test: each test then waits for what it looks at, not for its turn.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.cluster.harness import Cluster
+from tests.cluster.operator_process import OperatorProcess, operator
+from tests.cluster.world import (
+    World,
+    due,
+    eventually,
+    every,
+    install,
+    manifest,
+    names,
+    once,
+    owner,
+    seconds,
+    template,
+)
+
+Json = dict[str, Any]
+SETTINGS = {"MIN_INTERVAL": "1", "INDEX_REBUILD": "5"}
+HEAD = ["NAME", "SCHEDULE", "NEXT", "LAST", "RESULT", "ACTIVE", "SUSPEND", "AGE"]
+
+
+@dataclass
+class Stage:
+    """The operator at work, and where its schedules are."""
+
+    world: World
+    operator: OperatorProcess
+    ns: str
+    at: str
+    applied: dict[str, Json] = field(default_factory=dict)
+
+    @property
+    def kubectl(self) -> Any:
+        return self.world.cluster.kubectl
+
+    def columns(self, name: str, *arguments: str) -> dict[str, str]:
+        """One line of `kubectl get sj` by its heads: by place, as an empty cell is only blanks."""
+        out = self.kubectl("get", "sj", name, "-n", self.ns, *arguments).stdout
+        head, row = out.splitlines()
+        starts = [found.start() for found in re.finditer(r"\S+(?: \S+)*", head)]
+        ends = [*starts[1:], None]
+        return {
+            head[start:end].strip(): row[start:end].strip()
+            for start, end in zip(starts, ends, strict=True)
+        }
+
+
+@pytest.fixture(scope="module")
+def stage(kwok_cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
+    install(kwok_cluster)
+    world = World(kwok_cluster)
+    ns = world.namespace("slice")
+    directory = tmp_path_factory.mktemp("slice")
+    with operator(kwok_cluster.kubeconfig, directory=directory, settings=SETTINGS) as running:
+        found = Stage(world, running, ns, once(due_in=4))
+        apply(found)
+        yield found
+    world.leave([ns])
+    world.close()
+
+
+def apply(stage: Stage) -> None:
+    marked = template(
+        runs_for="0.3s",
+        pod={"serviceAccountName": "default"},
+        completions=2,
+        parallelism=2,
+    )
+    marked["metadata"] = {
+        "labels": {"team": "shop", "evenkeel.dev/schedule-uid": "of another"},
+        "annotations": {"note": "kept", "evenkeel.dev/due": "another time"},
+    }
+    schedules = {
+        "by-cron": {"schedule": "* * * * *"},
+        "by-hour": {"hourly": {"minute": 17}, "timeZone": "Asia/Kathmandu"},
+        "by-interval": {"interval": every(2, first_in=3)},
+        "by-date": {"at": stage.at},
+        "marked.with.dots-and-a-name-longer-than-any-part": {
+            "interval": every(3600, first_in=3),
+            "jobTemplate": marked,
+        },
+        "running": {
+            "interval": every(3600, first_in=2),
+            "jobTemplate": template(fate="hang"),
+            "priority": 7,
+        },
+        "failing": {"interval": every(3600, first_in=2), "jobTemplate": template(fate="fail")},
+        "suspended": {"interval": every(2, first_in=0), "suspend": True},
+        "idle": {"schedule": "0 0 1 1 *", "timeZone": "Europe/Berlin"},
+    }
+    documents = [json.dumps(manifest(name, **spec)) for name, spec in schedules.items()]
+    stage.kubectl("apply", "-n", stage.ns, "-f", "-", input="\n---\n".join(documents))
+    stage.applied = schedules
+
+
+# --- on time ------------------------------------------------------------------------------------
+
+
+def assert_in_time(jobs: list[Json]) -> None:
+    """Created in its due second or the next. creationTimestamp has no fractions, so this is
+    the bound of one second as far as the API server can tell it."""
+    for job in jobs:
+        assert 0 <= seconds(job["metadata"]["creationTimestamp"]) - seconds(due(job)) <= 1, names(
+            [job]
+        )
+
+
+def test_an_interval_runs_at_its_instants_and_at_no_other(stage: Stage) -> None:
+    jobs = eventually(
+        lambda: (found := stage.world.jobs(stage.ns, "by-interval"))[2:] and found, "three Jobs"
+    )
+
+    assert_in_time(jobs)
+    rule = stage.applied["by-interval"]["interval"]
+    instants = [seconds(due(job)) - seconds(rule["anchor"]) for job in jobs]
+    assert {instant % 2 for instant in instants} == {0}
+    assert all(instant > 0 for instant in instants), "the anchor itself is never a run"
+    assert len(set(instants)) == len(instants)
+
+
+def test_a_date_runs_once_and_the_schedule_says_that_it_ended(stage: Stage) -> None:
+    eventually(lambda: stage.world.counts(stage.ns, "by-date") == {"succeeded": 1}, "its one run")
+
+    jobs = stage.world.jobs(stage.ns, "by-date")
+    assert [due(job) for job in jobs] == [stage.at]
+    assert_in_time(jobs)
+    active = stage.world.condition(stage.ns, "by-date", "Active")
+    assert (active["status"], active["reason"]) == ("False", "Ended")
+    assert "nextRunTime" not in stage.world.status(stage.ns, "by-date")
+
+
+def test_a_cron_schedule_runs_at_the_minute(stage: Stage) -> None:
+    # The only wait of up to a minute in this module.
+    jobs = eventually(
+        lambda: stage.world.jobs(stage.ns, "by-cron"), "a minute's Job", within_s=75, every_s=0.5
+    )
+
+    assert_in_time(jobs)
+    assert {seconds(due(job)) % 60 for job in jobs} == {0}
+
+
+def test_hourly_is_due_at_the_minute_of_its_zone(stage: Stage) -> None:
+    status = eventually(
+        lambda: (found := stage.world.status(stage.ns, "by-hour")).get("nextRunTime") and found,
+        "a status",
+    )
+
+    kathmandu_s = 5 * 3600 + 45 * 60
+    upcoming = [seconds(text) for text in status["upcoming"]]
+    assert status["upcoming"][0] == status["nextRunTime"]
+    assert {(instant + kathmandu_s) % 3600 for instant in upcoming} == {17 * 60}
+    assert [later - one for one, later in pairwise(upcoming)] == [3600] * 4
+    assert 0 < upcoming[0] - time.time() <= 3600
+
+
+def test_nothing_runs_while_suspended(stage: Stage) -> None:
+    eventually(lambda: stage.world.jobs(stage.ns, "by-interval"), "another one runs meanwhile")
+
+    assert stage.world.jobs(stage.ns, "suspended") == []
+    active = stage.world.condition(stage.ns, "suspended", "Active")
+    assert (active["status"], active["reason"]) == ("False", "Suspended")
+
+
+# --- what the Job carries -----------------------------------------------------------------------
+
+
+def test_a_job_carries_all_that_tells_which_run_it_is(stage: Stage) -> None:
+    name = "marked.with.dots-and-a-name-longer-than-any-part"
+    job = eventually(lambda: stage.world.jobs(stage.ns, name), "its Job")[0]
+    schedule = stage.world.schedule(stage.ns, name)
+    uid, moment_due = schedule["metadata"]["uid"], due(job)
+
+    stamp = re.sub("[-:]", "", moment_due).replace("T", "-").rstrip("Z")
+    assert re.fullmatch(
+        rf"marked-with-dots-and-a-n-{stamp}-[a-z2-7]{{10}}", job["metadata"]["name"]
+    )
+    assert job["metadata"]["ownerReferences"] == [
+        {
+            "apiVersion": "evenkeel.dev/v1alpha1",
+            "kind": "ScheduledJob",
+            "name": name,
+            "uid": uid,
+            "controller": True,
+            "blockOwnerDeletion": True,
+        }
+    ]
+    labels = {"evenkeel.dev/schedule": name, "evenkeel.dev/schedule-uid": uid}
+    notes = {
+        "evenkeel.dev/due": moment_due,
+        "evenkeel.dev/attempt": "1",
+        "batch.kubernetes.io/cronjob-scheduled-timestamp": moment_due,
+    }
+    assert labels.items() <= job["metadata"]["labels"].items()
+    assert notes.items() <= job["metadata"]["annotations"].items()
+    assert job["metadata"]["labels"]["team"] == "shop"
+    assert job["metadata"]["annotations"]["note"] == "kept"
+    assert (job["spec"]["completions"], job["spec"]["parallelism"]) == (2, 2)
+
+    pods = eventually(
+        lambda: (
+            (
+                found := stage.world.items(
+                    f"/api/v1/namespaces/{stage.ns}/pods"
+                    f"?labelSelector=evenkeel.dev/schedule-uid%3D{uid}"
+                )
+            )[1:]
+            and found
+        ),
+        "its two Pods by their label",
+    )
+    for pod in pods:
+        assert labels.items() <= pod["metadata"]["labels"].items()
+        assert notes.items() <= pod["metadata"]["annotations"].items()
+        assert owner(pod)["name"] == job["metadata"]["name"]
+
+
+# --- what people see ----------------------------------------------------------------------------
+
+
+def test_kubectl_tells_what_was_what_is_and_what_comes(stage: Stage) -> None:
+    eventually(lambda: stage.world.status(stage.ns, "running").get("activeCount"), "it runs")
+    eventually(lambda: stage.world.counts(stage.ns, "failing"), "it has failed")
+    eventually(lambda: stage.world.counts(stage.ns, "by-interval"), "it has run")
+
+    runs = stage.columns("by-interval")
+    assert list(runs) == HEAD
+    assert runs["SCHEDULE"] == "every 2s"
+    assert runs["RESULT"] == "succeeded"
+    assert runs["SUSPEND"] == "false"
+    assert re.fullmatch(r"[0-9]+s", runs["LAST"])
+    status = stage.world.status(stage.ns, "by-interval")
+    assert seconds(status["nextRunTime"]) > seconds(status["lastScheduleTime"])
+    assert stage.columns("running")["ACTIVE"] == "1"
+    assert stage.columns("failing")["RESULT"] == "failed"
+    assert stage.columns("suspended")["SUSPEND"] == "true"
+    assert stage.columns("suspended")["NEXT"] == ""
+    wide = stage.columns("idle", "-o", "wide")
+    assert wide["ZONE"] == "Europe/Berlin"
+    assert wide["SCHEDULE"] == "0 0 1 1 *"
+    assert wide["NEXT"].endswith("-12-31T23:00:00Z")
+    assert stage.columns("running", "-o", "wide")["PRIORITY"] == "7"
+
+
+def test_a_schedule_is_ready_when_it_was_understood(stage: Stage) -> None:
+    for kind in ("Ready", "ScheduleAccepted", "TemplateAccepted"):
+        stage.kubectl(
+            "wait", "sj", "idle", "-n", stage.ns, f"--for=condition={kind}", "--timeout=30s"
+        )
+
+    found = stage.world.schedule(stage.ns, "idle")
+    assert found["status"]["observedGeneration"] == found["metadata"]["generation"] == 1
+
+
+def test_its_owner_finds_events_on_it(stage: Stage) -> None:
+    eventually(lambda: stage.world.counts(stage.ns, "failing"), "it has failed")
+
+    told = eventually(
+        lambda: (
+            found := stage.kubectl(
+                "get", "events", "-n", stage.ns, "-o", "json",
+                "--field-selector", "involvedObject.name=failing",
+            ).stdout
+        ).count('"Failed"') and json.loads(found)["items"],
+        "an Event about the failure",
+    )  # fmt: skip
+
+    by_reason = {event["reason"]: event for event in told}
+    assert by_reason["Created"]["type"] == "Normal"
+    assert by_reason["Failed"]["type"] == "Warning"
+    assert "BackoffLimitExceeded" in by_reason["Failed"]["message"]
+
+
+# --- bad ScheduledJobs --------------------------------------------------------------------------
+
+
+def test_what_the_api_server_can_know_it_refuses_with_a_sentence(stage: Stage) -> None:
+    both = manifest("both", schedule="@daily", hourly={"minute": 5})
+    done = stage.kubectl("apply", "-n", stage.ns, "-f", "-", input=json.dumps(both), check=False)
+
+    assert done.returncode == 1
+    assert "exactly one of schedule, hourly, interval, at must be set" in done.stderr
+
+
+def test_what_only_the_operator_can_know_is_a_condition_and_nobody_else_notices(
+    stage: Stage,
+) -> None:
+    world, ns = stage.world, stage.ns
+    bad = {
+        "no-such-day": ({"schedule": "0 0 31 2 *"}, "never fires"),
+        "no-such-zone": ({"schedule": "@daily", "timeZone": "Mars/Base"}, "Mars/Base"),
+        "offset-too-long": ({"interval": {"every": "5m", "offset": "5m"}}, "offset"),
+        "no-such-minute": ({"schedule": "99 * * * *"}, "99"),
+    }
+    jobs_before = len(world.jobs(ns, "by-interval"))
+    for name, (spec, _) in bad.items():
+        world.create(ns, name, **spec)
+
+    for name, (_, word) in bad.items():
+        accepted = eventually(
+            lambda name=name: (
+                (found := world.condition(ns, name, "ScheduleAccepted"))["status"] and found
+            ),
+            f"a condition on {name}",
+        )
+        assert accepted["status"] == "False"
+        assert word in accepted["message"]
+        assert world.condition(ns, name, "Ready")["status"] == "False"
+        assert "nextRunTime" not in world.status(ns, name)
+    eventually(
+        lambda: len(world.jobs(ns, "by-interval")) > jobs_before, "the others go on meanwhile"
+    )
+    stage.operator.require_running()
+
+    world.edit(ns, "no-such-day", schedule="0 0 28 2 *")
+    eventually(
+        lambda: world.condition(ns, "no-such-day", "Ready")["status"] == "True", "it is mended"
+    )
+
+
+def test_a_template_that_no_job_can_have_is_a_condition(stage: Stage) -> None:
+    world, ns = stage.world, stage.ns
+    world.create(
+        ns, "no-policy", schedule="@yearly", jobTemplate=template(pod={"restartPolicy": "Always"})
+    )
+
+    refused = eventually(
+        lambda: (
+            (found := world.condition(ns, "no-policy", "TemplateAccepted"))["status"] == "False"
+            and found
+        ),
+        "the template is refused",
+    )
+
+    assert 'valid values: "OnFailure", "Never"' in refused["message"]
+    assert world.condition(ns, "no-policy", "ScheduleAccepted")["status"] == "True"
+
+
+# --- deleting -----------------------------------------------------------------------------------
+
+
+def test_with_a_schedule_its_jobs_and_pods_go(stage: Stage) -> None:
+    world = stage.world
+    ns = world.namespace("slice-delete")
+    try:
+        world.create(ns, "short", interval=every(1), jobTemplate=template(fate="hang"))
+        eventually(lambda: world.jobs(ns)[1:], "two Jobs that run")
+
+        stage.kubectl("delete", "sj", "short", "-n", ns, "--timeout=20s")
+
+        gone_at = time.time()
+        eventually(lambda: not world.jobs(ns), "its Jobs are gone")
+        eventually(lambda: not world.items(f"/api/v1/namespaces/{ns}/pods"), "so are its Pods")
+        time.sleep(max(0.0, gone_at + 2 - time.time()))  # two more instants of its interval
+        assert world.jobs(ns) == []
+    finally:
+        world.leave([ns])
+
+
+# --- restarts -----------------------------------------------------------------------------------
+
+
+def test_a_restart_creates_nothing_twice_and_loses_nothing(
+    kwok_cluster: Cluster, tmp_path: Path
+) -> None:
+    """Killed and begun again while two schedules are due every second."""
+    install(kwok_cluster)
+    world = World(kwok_cluster)
+    ns = world.namespace("slice-restart")
+    flags = ("--namespace", ns)
+    with operator(
+        kwok_cluster.kubeconfig, directory=tmp_path, settings=SETTINGS, flags=flags, start=False
+    ) as running:
+        running.start()
+        keep = {"successfulJobsHistoryLimit": 100}
+        names_ = ("left", "right")
+        for name in names_:
+            world.create(ns, name, interval=every(1), **keep)
+        for _ in range(2):
+            eventually(lambda: world.jobs(ns), "it creates")
+            time.sleep(1.1)
+            running.kill()
+            running.start()
+        for name in names_:
+            world.edit(ns, name, suspend=True)
+        eventually(
+            lambda: all(
+                world.condition(ns, name, "Active")["reason"] == "Suspended"
+                and world.status(ns, name).get("activeCount") == 0
+                for name in names_
+            ),
+            "everything has come to rest",
+        )
+
+        for name in names_:
+            created = [due(job) for job in world.jobs(ns, name)]
+            assert len(created) == len(set(created)), "a due time has two Jobs"
+            first, last = seconds(created[0]), seconds(created[-1])
+            assert len(created) == last - first + 1, "a due time in between has no Job"
+            status = world.status(ns, name)
+            assert status["counts"]["succeeded"] == len(created)
+            # instants between the last run and the suspension's first sight may be skipped
+            assert {k: v for k, v in world.counts(ns, name).items() if k != "skipped"} == {
+                "succeeded": len(created)
+            }
+    world.leave([ns])
+    world.close()
+
+
+# --- who writes ---------------------------------------------------------------------------------
+
+
+def test_only_our_status_patch_ever_writes_to_a_schedule(stage: Stage) -> None:
+    """Kopf's other handlers would annotate every object, and add finalizers."""
+    eventually(lambda: stage.world.counts(stage.ns, "by-interval"), "there was a run to report")
+    time.sleep(1)  # the audit log is written behind
+
+    log = stage.world.cluster.audit_log
+    assert log
+    with log.open() as lines:
+        mine = [
+            (event["verb"], event["objectRef"].get("subresource", ""), event["userAgent"])
+            for line in lines
+            if f'"{stage.ns}"' in line
+            and (event := json.loads(line))["objectRef"].get("resource") == "scheduledjobs"
+            and event["verb"] not in ("get", "list", "watch")
+        ]
+
+    by_us = {write for write in mine if not write[2].startswith(("kubectl/", "tests"))}
+    assert {write[:2] for write in by_us} == {("patch", "status")}
+    assert all(write[2].startswith("evenkeel/") for write in by_us)
+    found = stage.world.schedule(stage.ns, "idle")
+    assert "finalizers" not in found["metadata"]
+    assert set(found["metadata"]["annotations"]) == {
+        "kubectl.kubernetes.io/last-applied-configuration"
+    }
+
+
+def test_a_schedule_at_rest_is_not_written(stage: Stage) -> None:
+    eventually(
+        lambda: stage.world.condition(stage.ns, "idle", "TemplateAccepted")["status"], "it is known"
+    )
+    time.sleep(1.5)
+    before = stage.world.schedule(stage.ns, "idle")["metadata"]["resourceVersion"]
+    time.sleep(3)
+
+    assert stage.world.schedule(stage.ns, "idle")["metadata"]["resourceVersion"] == before

@@ -1,0 +1,77 @@
+"""The three ways to disturb an operator, as functions that return what they found wrong.
+
+Called by the tests in this directory and by `python -m tests.sim`.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from random import Random
+
+from tests.sim.network import CrashPoint
+from tests.sim.oracles import differences, violations
+from tests.sim.play import Outcome, Trouble, play
+from tests.sim.world import World, from_seed
+from tests.sim.worlds import WORLDS
+
+STEPS = (1, 2, 3, 5, 7, 11)
+
+
+@cache
+def faultless(number: int) -> Outcome:
+    """The small world of that number, undisturbed."""
+    return play(WORLDS[number])
+
+
+def crash_points(number: int) -> list[CrashPoint]:
+    """Before and after every call of an undisturbed life."""
+    calls = faultless(number).processes[0].connection.calls
+    return [CrashPoint(call, after) for call in range(calls) for after in (False, True)]
+
+
+def crash_at(number: int, point: CrashPoint) -> list[str]:
+    """Crash there, start anew, compare the ends."""
+    outcome = play(WORLDS[number], Trouble(crash_point=point))
+    return violations(outcome) + differences(outcome, faultless(number))
+
+
+def restart_every(number: int, steps: int) -> list[str]:
+    """Kill each process so many steps after it was ready, to the end."""
+    world = WORLDS[number]
+    outcome = play(world, Trouble(every_steps=steps, down_s=0.1))
+    return violations(outcome) + differences(outcome, faultless(number))
+
+
+def storm(seed: int, *, verbose: bool = False) -> tuple[list[str], Outcome]:
+    """A world, a weather and crashes by seed; then calm, in which all must come right."""
+    world = from_seed(seed)
+    outcome = play(world, trouble_from_seed(seed, world), verbose=verbose)
+    return violations(outcome), outcome
+
+
+def trouble_from_seed(seed: int, world: World) -> Trouble:
+    """One seed in ten has no weather, so that crashes alone are seen as well."""
+    rng = Random(f"trouble {seed}")
+    kills = tuple(
+        sorted(
+            (rng.uniform(1, world.calm_from_s), rng.choice((0.1, 1.0, 10.0, 70.0)))
+            for _ in range(rng.choice((0, 1, 2, 5)))
+        )
+    )
+    stops = tuple((at + 0.5, down_s) for at, down_s in kills) if rng.random() < 0.2 else ()
+    return Trouble(
+        kills=() if stops else kills,
+        stops=stops,
+        every_steps=rng.choice((0, 0, 0, 0, 0, 0, 7, 25)),
+        down_s=rng.choice((0.1, 1.0, 4.0)),
+        storm=None if rng.random() < 0.1 else seed,
+        twins=rng.random() < 0.1,
+    )
+
+
+def replay(seed: int) -> tuple[list[str], list[str]]:
+    """What is wrong with a seed, and its history."""
+    found, outcome = storm(seed, verbose=True)
+    play_ = outcome.processes[0].play
+    head = [f"{outcome.world.name}: {play_.trouble}", f"weather: {play_.weather}"]
+    return found, [*head, *outcome.history, *(found or ["nothing wrong"])]

@@ -1,0 +1,402 @@
+"""What must be true of every outcome, whatever went wrong; and what equals the run without faults.
+
+`violations` returns sentences; an empty list is a pass. The limits of the promises are here, each
+at the line that grants it: nothing else is forgiven.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from typing import Any
+
+from evenkeel.model import ENDED, Instant, RunId, Schedule
+from evenkeel.resource import rfc3339
+from evenkeel.resource.job import job_name
+from evenkeel.resource.read import read
+from evenkeel.resource.status import timing_from_fields, timing_hash
+from evenkeel.when import compile_timing
+
+from tests.sim.play import Created, Outcome
+from tests.sim.server import JOB, SCHEDULED_JOB, Json
+
+REPEATS_LIMIT = 40
+"""The same request by one process within ten seconds: a herd of retries is below, a loop above."""
+
+CALLS_A_SECOND = 40
+"""By one process over ten seconds: 4 schedules with a run every ten seconds need a tenth."""
+
+QUIET_S = 12
+"""What came due this shortly before the end need not be settled."""
+
+DECISIONS = ("skipped", "missed")
+
+
+def violations(outcome: Outcome) -> list[str]:
+    """All that is wrong."""
+    found = list(outcome.failures)
+    found += _one_job_per_run(outcome)
+    found += _never_before_its_time(outcome)
+    if not outcome.processes[0].play.trouble.twins:
+        # Two writers without a Lease take turns with what each of them knows: only what they do
+        # to Jobs is promised.
+        found += _never_backwards(outcome)
+        found += _every_due_time_has_one_verdict(outcome)
+        found += _verdicts_are_true(outcome)
+    found += _all_is_written(outcome)
+    found += _no_hot_loop(outcome)
+    found += _nothing_is_left_over(outcome)
+    return found
+
+
+# --- Jobs -----------------------------------------------------------------------------------------
+
+
+def _one_job_per_run(outcome: Outcome) -> Iterator[str]:
+    """Over the whole history, deleted Jobs included. Another attempt needs a failed one before it."""
+    runs: dict[tuple[str, Instant], list[Created]] = defaultdict(list)
+    for job in outcome.jobs.values():
+        runs[job.uid, job.due].append(job)
+    for (uid, due), jobs in runs.items():
+        jobs.sort(key=lambda job: job.at)
+        where = f"{_name(outcome, uid)} due {rfc3339.show(due)}"
+        attempts = [job.attempt for job in jobs]
+        if attempts != list(range(1, len(jobs) + 1)):
+            made = ", ".join(f"r{job.attempt} at {job.at:.3f} by {job.who}" for job in jobs)
+            yield f"{where}: attempts {attempts}, not one Job each: {made}"
+        for one, following in zip(jobs, jobs[1:], strict=False):
+            # A Job that did not start in time is deleted by us: that attempt failed as well.
+            failed = one.ended == "failed" and one.ended_at <= following.at
+            if not failed and one.deleted_at is None:
+                yield f"{where}: attempt {following.attempt} although {one.name} had not failed"
+        for job in jobs:
+            if job.name != job_name(_name(outcome, uid).split("/")[1], RunId(uid, due), job.attempt):
+                yield f"{where}: the Job is named {job.name}"
+
+
+def _never_before_its_time(outcome: Outcome) -> Iterator[str]:
+    if "wall" in outcome.world.tags:
+        return  # the operator's clock was set: it can only go by it
+    for job in outcome.jobs.values():
+        if job.at < job.due:
+            yield f"{job.name} was created {job.due - job.at:.3f} s early"
+        created = _instant(outcome.schedules[job.uid]["metadata"]["creationTimestamp"])
+        if job.due <= created:
+            yield f"{job.name} was due before its schedule was created"
+
+
+# --- statuses -------------------------------------------------------------------------------------
+
+
+def _never_backwards(outcome: Outcome) -> Iterator[str]:
+    for uid, stored in outcome.statuses.items():
+        for (_, old), (at, new) in zip(stored, stored[1:], strict=False):
+            for what, before, after in (
+                ("mark", old.get("mark"), new.get("mark")),
+                ("timing.since", _since(old), _since(new)),
+                ("lastScheduleTime", old.get("lastScheduleTime"), new.get("lastScheduleTime")),
+            ):
+                if before and (not after or after < before):
+                    where = f"{_name(outcome, uid)} at {at - outcome.world.base:.3f}"
+                    yield f"{where}: {what} went back from {before} to {after}"
+
+
+def _every_due_time_has_one_verdict(outcome: Outcome) -> Iterator[str]:
+    """The counts, and the runs that are still under way, add up to the due times.
+
+    Due times are reckoned by `timing` from each `since` on, as the statuses tell it: an edit counts
+    from the operator's first sight of it, which faults may delay.
+    """
+    for uid, item, status in _alive(outcome):
+        where, mark = _name(outcome, uid), _instant(status["mark"])
+        if not status.get("timing"):
+            continue
+        due = {
+            instant
+            for timing, begin, end in _spans(outcome, uid)
+            for instant in compile_timing(timing, seed=where).between(
+                begin + 1, min(end, mark) + 1
+            )
+        }
+        # A Job of a timing that no status told of, because the process died before: it ran, so it
+        # is a run, although that timing is reckoned not to have been.
+        due |= {job.due for job in outcome.jobs.values() if job.uid == uid and job.due <= mark}
+        expected = len(due)
+        above = [row for row in status.get("recent") or () if _instant(row["due"]) > mark]
+        ended = sum(status["counts"].values()) - sum(row["state"] in ENDED for row in above)
+        active = {_due_in(name["name"]) for name in status.get("active") or ()}
+        under_way = active | {_instant(due) for due in status.get("waiting") or ()}
+        if ended + len(under_way) != expected:
+            yield (
+                f"{where}: {expected} due times up to {status['mark']}, but {status['counts']} "
+                f"and {len(under_way)} under way"
+            )
+        quiet = int(outcome.now) - QUIET_S
+        if "wall" not in outcome.world.tags and status.get("pause") is None:
+            timing, begin, _ = _spans(outcome, uid)[-1]
+            suspended = (item.get("spec") or {}).get("suspend")
+            left = compile_timing(timing, seed=where).newest(max(mark, begin) + 1, quiet, limit=1)
+            if left and not suspended:
+                yield f"{where}: due {rfc3339.show(left[0])} has no verdict, mark {status['mark']}"
+    for job in outcome.jobs.values():
+        if job.uid in outcome.statuses and not _was_due(outcome, job):
+            yield f"{job.name} was created, and was never due"
+
+
+def _verdicts_are_true(outcome: Outcome) -> Iterator[str]:
+    """What the status says of a run is what became of its Jobs."""
+    for uid, item, status in _alive(outcome):
+        where = _name(outcome, uid)
+        mine = [job for job in outcome.jobs.values() if job.uid == uid]
+        by_due = {job.due: job for job in sorted(mine, key=lambda job: job.attempt)}
+        for row in status.get("recent") or ():
+            job, state = by_due.get(_instant(row["due"])), row["state"]
+            last = f"{where} due {row['due']}"
+            if state in DECISIONS and job is not None and "late" not in _faults(outcome):
+                yield f"{last} is {state} ({row.get('reason')}), but {job.name} was created"
+            if state in ("succeeded", "running") and job is None:
+                yield f"{last} is {state}, but has no Job"
+            if state == "succeeded" and job and job.ended != "succeeded":
+                yield f"{last} is succeeded, but {job.name} is {job.ended or 'not ended'}"
+            if state == "failed" and job and job.ended != "failed" and job.deleted_at is None:
+                yield f"{last} is failed, but {job.name} is {job.ended or 'running'}"
+            if state == "lost" and job and job.deleted_at is None:
+                yield f"{last} is lost, but {job.name} exists"
+            if state == "running" and job and job.ended and job.ended_at < outcome.now - QUIET_S:
+                yield f"{last} is running, but {job.name} {job.ended} long ago"
+        succeeded = sum(job.ended == "succeeded" for job in mine)
+        # Replace and users delete Jobs that have just ended: cancelled or lost is as true.
+        settled = [j for j in mine if j.ended == "succeeded" and j.ended_at < outcome.now - QUIET_S]
+        deletable = item["spec"].get("concurrencyPolicy") == "Replace" or outcome.world.tags
+        if status["counts"]["succeeded"] > succeeded:
+            yield f"{where}: {status['counts']['succeeded']} succeeded, but {succeeded} Jobs did"
+        if status["counts"]["succeeded"] < len(settled) and not deletable and not _short(item):
+            yield f"{where}: {status['counts']['succeeded']} succeeded of {len(settled)} that did"
+
+
+def _all_is_written(outcome: Outcome) -> Iterator[str]:
+    """In the calm at the end the last process has told what it knows, and knows what is."""
+    process = outcome.processes[-1]
+    state = process.operator.scheduler.state
+    if not process.operator.scheduler.ready:
+        yield "the last process never became ready"
+        return
+    for uid, item, status in _alive(outcome):
+        where, entry = _name(outcome, uid), state.entries.get(uid)
+        if entry is None:
+            yield f"{where} exists, and the operator does not know it"
+        elif entry.generation != item["metadata"]["generation"]:
+            yield f"{where}: the operator knows an older generation"
+        elif status.get("observedGeneration") != item["metadata"]["generation"]:
+            yield f"{where}: the status speaks of an older generation"
+    known = {item["metadata"]["uid"] for item in outcome.server.objects[SCHEDULED_JOB].values()}
+    for uid in set(state.entries) - known:
+        if outcome.deleted[uid] < outcome.now - 60:
+            yield f"{_name(outcome, uid)} was deleted, and the operator still has it"
+    for uid in known - set(outcome.statuses):
+        yield f"{_name(outcome, uid)} never got a status"
+    for job in outcome.server.objects[JOB].values():
+        owner = job["metadata"]["ownerReferences"][0]["uid"]
+        if owner not in known and outcome.deleted[owner] < outcome.now - 60:
+            yield f"{job['metadata']['name']} outlived its schedule"
+
+
+# --- bounds ---------------------------------------------------------------------------------------
+
+
+def _no_hot_loop(outcome: Outcome) -> Iterator[str]:
+    for process in outcome.processes:
+        asked = process.connection.asked
+        window: Counter[tuple[str, str]] = Counter()
+        begin = 0
+        for at, verb, path in asked:
+            window[verb, path] += 1
+            while asked[begin][0] < at - 10:
+                window[asked[begin][1:]] -= 1
+                begin += 1
+            many = window[verb, path] > REPEATS_LIMIT and path != "/version"
+            if many or window.total() > 10 * CALLS_A_SECOND:
+                count = f"{window[verb, path]} of {window.total()} requests"
+                yield f"operator {process.number}: {verb} {path} is {count} in 10 s at {at:.1f}"
+                break
+
+
+def _nothing_is_left_over(outcome: Outcome) -> Iterator[str]:
+    """What a process holds is bounded by what there is, not by what there was."""
+    process = outcome.processes[-1]
+    operator = process.operator
+    state = operator.scheduler.state
+    uids = set(state.entries)
+    due_soon = sum(run.prepared for entry in state.entries.values() for run in entry.runs.values())
+    jobs = len(outcome.server.objects[JOB])
+    for what, size, limit in (
+        ("facts of Jobs without a schedule", len(state.job_facts), 0),
+        ("schedules seen early", len(state.early), 0),
+        ("rendered bodies", len(operator.launcher._bodies), due_soon),
+        ("launches not wanted", len(operator.launcher._unwanted), 0),
+        ("creates under way", len(operator.launcher._tasks), 0),
+        ("statuses to write", len(operator.status_sync._waiting), len(uids)),
+        ("times of status writes", len(set(operator.status_sync._written_at) - uids), 0),
+        ("failures of status writes", len(set(operator.status_sync._failures) - uids), 0),
+        ("templates to prove", len(set(operator.errands._wanted_template) - uids), 0),
+        ("Jobs in the listener", len(operator.jobs[0]._listener._known), jobs),  # type: ignore[attr-defined]
+        ("tasks", len(process.tasks), 40),
+    ):
+        if size > limit:
+            yield f"left over at the end: {size} {what}, at most {limit} expected"
+    for entry in state.entries.values():
+        for what, size, limit in (
+            ("cancelled creates", len(entry.doomed), 0),
+            ("decided above the cursor", len(entry.decided), 20),
+            ("finished Jobs", len(entry.finished_jobs), jobs),
+            ("queued", len(entry.queue), 20),
+        ):
+            if size > limit:
+                yield f"left over at the end: {entry.key}: {size} {what}"
+
+
+# --- equal to the run without faults --------------------------------------------------------------
+
+
+def differences(outcome: Outcome, faultless: Outcome) -> list[str]:
+    """Where the final state is not that of the run without faults.
+
+    Not compared, because a crash moves them by as long as nobody ran: instants at which something
+    was seen or done (started, finished, lastSuccessfulTime, lastFailureTime, lastTransitionTime,
+    timing.since, suspendedSince, resumedAt, pause.since, countsSince), uids of Jobs, messages,
+    Kubernetes Events, and where in the gap between two due times the mark stands (which due times
+    it has passed is checked by the counts). Where a policy decides by how long a Job still ran when the next was due, a
+    world for this comparison must leave more room than the crash takes.
+    """
+    found = []
+    mine, others = _documents(outcome), _documents(faultless)
+    for key in sorted(set(mine) | set(others)):
+        ours, theirs = mine.get(key), others.get(key)
+        if ours is None or theirs is None:
+            found.append(f"{key}: {'missing' if ours is None else 'too much'}")
+            continue
+        for name in sorted(set(ours) | set(theirs)):
+            if ours.get(name) != theirs.get(name):
+                found.append(f"{key}: {name} is {ours.get(name)}, without faults {theirs.get(name)}")
+    ours, theirs = _jobs(outcome), _jobs(faultless)
+    found += [f"a Job too much: {job}" for job in sorted(ours - theirs)]
+    found += [f"a Job is missing: {job}" for job in sorted(theirs - ours)]
+    ours, theirs = _jobs_ever(outcome), _jobs_ever(faultless)
+    found += [f"was created, and not without faults: {job}" for job in sorted(ours - theirs)]
+    found += [f"was never created: {job}" for job in sorted(theirs - ours)]
+    return found
+
+
+SAME = (
+    "observedGeneration scheduleText timeZone nextRunTime upcoming lastScheduleTime lastResult "
+    "activeCount consecutiveFailures counts waiting templateHash"
+).split()
+
+
+def _documents(outcome: Outcome) -> dict[str, Json]:
+    return {
+        f"{ns}/{name}": _comparable(item.get("status") or {})
+        for (ns, name), item in outcome.server.objects[SCHEDULED_JOB].items()
+    }
+
+
+def _comparable(status: Json) -> Json:
+    same: dict[str, Any] = {name: status.get(name) for name in SAME}
+    same["timing"] = (status.get("timing") or {}).get("hash")
+    same["suspended"] = status.get("suspendedSince") is not None
+    same["resumed"] = status.get("resumedAt") is not None
+    same["paused"] = (status.get("pause") or {}).get("reason")
+    same["active"] = sorted(row["name"] for row in status.get("active") or ())
+    # An adopted Job proves nothing about creates, and nothing wrong is as good as unsaid.
+    for kind in status.get("conditions") or ():
+        if kind["type"] == "Degraded" and kind["status"] == "False":
+            continue
+        same[f"condition {kind['type']}"] = (kind["status"], kind["reason"])
+    for row in status.get("recent") or ():
+        values = (row["state"], row.get("reason"), row.get("attempt"), row.get("job"))
+        same[f"run due {row['due']}"] = values
+    return same
+
+
+def _jobs(outcome: Outcome) -> set[str]:
+    return {
+        f"{ns}/{name} {[c['type'] for c in (job['status'].get('conditions') or ())]}"
+        for (ns, name), job in outcome.server.objects[JOB].items()
+    }
+
+
+def _jobs_ever(outcome: Outcome) -> set[str]:
+    return {f"{job.ns}/{job.name}" for job in outcome.jobs.values()}
+
+
+# --- reading --------------------------------------------------------------------------------------
+
+
+def _alive(outcome: Outcome) -> Iterator[tuple[str, Json, Json]]:
+    """Schedules that exist at the end and have a status with a mark."""
+    for item in outcome.server.objects[SCHEDULED_JOB].values():
+        status = item.get("status") or {}
+        if status.get("mark"):
+            yield item["metadata"]["uid"], item, status
+
+
+def _spans(outcome: Outcome, uid: str) -> list[tuple[Any, Instant, Instant]]:
+    """Each timing that was in force, after which instant and until which."""
+    spans: list[tuple[Any, Instant, Instant]] = []
+    for _, status in outcome.statuses[uid]:
+        timing = timing_from_fields((status.get("timing") or {}).get("fields"))
+        if timing is None:
+            continue
+        since = _instant(status["timing"]["since"])
+        if spans and timing_hash(spans[-1][0]) == timing_hash(timing):
+            continue
+        if spans:
+            spans[-1] = (spans[-1][0], spans[-1][1], since)
+        spans.append((timing, since, 1 << 60))
+    return spans
+
+
+def _was_due(outcome: Outcome, job: Created) -> bool:
+    """By any of the specs there were; which of them the operator had seen is not known here."""
+    schedules = (read(item) for item in outcome.specs[job.uid])
+    return any(
+        isinstance(schedule, Schedule)
+        and compile_timing(schedule.timing, seed=schedule.key).count(job.due, job.due + 1)
+        for schedule in schedules
+    )
+
+
+def _faults(outcome: Outcome) -> set[str]:
+    weather = outcome.processes[0].play.weather
+    return set(getattr(weather, "calls", ()))
+
+
+def _short(item: Json) -> bool:
+    """Jobs that vanish by themselves may do so unseen; SPEC 4: such a run is lost."""
+    spec = item["spec"]["jobTemplate"]["spec"]
+    return spec.get("ttlSecondsAfterFinished") is not None
+
+
+def _due_in(name: str) -> Instant:
+    date, clock = name.rsplit("-", 3)[-3:-1] if "-r" not in name[-4:] else name.split("-")[-4:-2]
+    return _instant(
+        f"{date[:4]}-{date[4:6]}-{date[6:]}T{clock[:2]}:{clock[2:4]}:{clock[4:]}Z"
+    )
+
+
+def _since(status: Json) -> str | None:
+    return (status.get("timing") or {}).get("since")
+
+
+def _name(outcome: Outcome, uid: str) -> str:
+    metadata = outcome.schedules[uid]["metadata"] if uid in outcome.schedules else {}
+    return f"{metadata.get('namespace')}/{metadata.get('name')}"
+
+
+def _instant(text: str) -> Instant:
+    instant = rfc3339.read(text)
+    assert instant is not None, text
+    return instant
+
+
+

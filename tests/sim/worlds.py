@@ -1,0 +1,134 @@
+"""Small worlds for exhaustive crashes: each shows one rule, and leaves it room.
+
+Everything that a policy decides by the clock (does the last Job still run when the next is due, is
+an edit before or after a due time) is further apart than a crash and its restart take, so that the
+end must be the same wherever the crash falls.
+"""
+
+from __future__ import annotations
+
+from evenkeel.resource.job import LABEL_SCHEDULE
+from tests.sim.controllers import Fate, run_of
+from tests.sim.server import Json
+from tests.sim.world import EVER, World, create, delete, every, patch, template
+
+
+def _by_name(**fates: Fate):  # noqa: ANN202
+    def fate(job: Json) -> Fate:
+        return fates[job["metadata"]["labels"][LABEL_SCHEDULE]]
+
+    return fate
+
+
+def _fails_until(attempt: int):  # noqa: ANN202
+    def fate(job: Json) -> Fate:
+        run = run_of(job)
+        return Fate(0.5, 2, succeeds=run is not None and run[2] >= attempt)
+
+    return fate
+
+
+WORLDS = (
+    World(
+        "Jobs come and go, and history is kept short",
+        (
+            create(1, "a", every(20, successfulJobsHistoryLimit=1)),
+            create(2, "b", every(20, offset=7, failedJobsHistoryLimit=0)),
+        ),
+        lasts_s=95,
+        fate=_by_name(a=Fate(0.5, 4), b=Fate(0.5, 4, succeeds=False)),
+    ),
+    World(
+        "Forbid skips every other due time",
+        (create(1, "a", every(20, concurrencyPolicy="Forbid")),),
+        lasts_s=115,
+        fate=lambda job: Fate(1, 30),
+    ),
+    World(
+        "Replace cancels what still runs",
+        (create(1, "a", every(20, concurrencyPolicy="Replace")),),
+        lasts_s=75,
+        fate=lambda job: Fate(1, 30),
+    ),
+    World(
+        "Queue keeps the order and drops what is too much",
+        (create(1, "a", every(20, concurrencyPolicy="Queue", maxQueued=1)),),
+        lasts_s=135,
+        fate=lambda job: Fate(1, 45),
+    ),
+    World(
+        "a failed run is tried again",
+        (create(1, "a", every(60, retry={"limit": 2, "delaySeconds": 8, "factor": 1})),),
+        lasts_s=115,
+        fate=_fails_until(3),
+    ),
+    World(
+        "a run fails when no attempt is left, and pauses the schedule",
+        (
+            create(
+                1, "a", every(30, retry={"limit": 1, "delaySeconds": 5}, pauseAfterFailures=2)
+            ),
+        ),
+        lasts_s=115,
+        fate=_fails_until(9),
+    ),
+    World(
+        "a retry holds its place under Forbid",
+        (
+            create(
+                1,
+                "a",
+                every(
+                    20, concurrencyPolicy="Forbid", retry={"limit": 1, "delaySeconds": 26}
+                ),
+            ),
+        ),
+        lasts_s=95,
+        fate=_fails_until(2),
+    ),
+    World(
+        "timing, template and suspension are edited",
+        (
+            create(1, "a", every(20)),
+            patch(30, "a", jobTemplate=template(2)),
+            patch(49, "a", interval={"every": "30s"}),
+            patch(71, "a", suspend=True),
+            patch(100, "a", suspend=False),
+        ),
+        lasts_s=135,
+        fate=lambda job: Fate(0.5, 3),
+    ),
+    World(
+        "a schedule is deleted, and another made of the same name",
+        (
+            create(1, "a", every(20)),
+            delete(30, "a"),
+            create(31, "a", every(20, offset=5)),
+        ),
+        lasts_s=75,
+        fate=lambda job: Fate(0.5, 15),
+        settings={"prune_s": 10},
+    ),
+    World(
+        "Jobs that vanish soon are marked first",
+        (create(1, "a", every(30, jobTemplate=template(ttlSecondsAfterFinished=10))),),
+        lasts_s=80,
+        fate=lambda job: Fate(0.5, 3),
+    ),
+    World(
+        "a Job that does not start is ended",
+        (create(1, "a", every(30, pendingDeadlineSeconds=8)),),
+        lasts_s=85,
+        fate=lambda job: Fate(EVER, EVER),
+    ),
+    World(
+        "cron, hourly and one-shot schedules",
+        (
+            create(1, "c", {"schedule": "* * * * *", "jobTemplate": template()}),
+            create(1, "h", {"hourly": {"minute": 1}, "jobTemplate": template()}),
+            create(1, "o", {"at": "2027-01-01T00:00:40Z", "jobTemplate": template()}),
+        ),
+        lasts_s=85,
+        fate=lambda job: Fate(0.5, 3),
+    ),
+)

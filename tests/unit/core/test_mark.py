@@ -1,0 +1,172 @@
+"""SPEC 1 and 4: the mark is contiguous, never goes back, and no live run is ever forgotten."""
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.builders import World, clock, cron, edited, every, instant
+
+from evenkeel.model import Concurrency, Cron, MissedRuns, Retry, RunState, Verdict
+from evenkeel.resource import rfc3339
+
+
+def mark(world: World) -> str:
+    return clock(rfc3339.read(world.status()["mark"]))
+
+
+def test_the_mark_stays_before_a_run_whose_create_is_not_answered():
+    world = World(answering=lambda _: None).see(every(60)).run_until("10:01:30")
+    world.write("uid-report")
+    assert mark(world) == "10:00:59"
+
+
+def test_the_mark_passes_a_later_run_only_with_the_earlier_one():
+    world = World(answering=lambda launch: None if launch.run.due == instant("10:01") else CREATED)
+    world.see(every(60)).run_until("10:03:30")
+    assert world.started() == ["10:02:00", "10:03:00"]
+    assert mark(world) == "10:00:59"
+    world.answer(world.in_flight[0], CREATED)
+    assert mark(world) == "10:03:00"
+
+
+CREATED = Verdict.CREATED
+
+
+def test_a_run_decided_above_the_mark_gets_no_second_verdict_after_a_crash():
+    held_up = World(
+        answering=lambda launch: None if launch.run.due == instant("10:01") else CREATED
+    )
+    held_up.see(every(60, concurrency=Concurrency.FORBID)).run_until("10:02:05")
+    assert held_up.ends() == [("10:02:00", "skipped", "overlap")]
+    held_up.answering = lambda _: CREATED
+    held_up.crash(for_s=5)
+    assert held_up.started() == ["10:01:00"]
+    assert held_up.ends() == [("10:02:00", "skipped", "overlap")]
+
+
+def test_the_mark_is_never_ahead_of_the_clock():
+    world = World().see(cron("5 10 * * *")).run_until("10:04:55")
+    world.write("uid-report")
+    assert rfc3339.read(world.status()["mark"]) <= world.now
+
+
+def test_a_run_that_left_the_queue_stands_in_waiting_until_its_job_is_known():
+    seen = every(60, concurrency=Concurrency.QUEUE)
+    world = World().see(seen).run_until("10:02:30")
+    world.answering = lambda _: None
+    world.succeed(seen, "10:01")  # 10:02 leaves the queue; its create hangs
+    world.write(seen.uid)
+    assert world.status()["waiting"] == ["2026-03-02T10:02:00Z"]
+    world.answering = lambda _: CREATED
+    world.crash(for_s=5)
+    assert world.started() == ["10:01:00", "10:02:00"]
+
+
+def test_a_held_run_stands_in_waiting_while_it_is_tried_again():
+    world = World(answering=lambda _: Verdict.HELD).see(every(600)).run_until("10:10:00")
+    world.answering = lambda _: None
+    world.run_until("10:10:02")
+    assert world.in_flight
+    world.write("uid-report")
+    world.answering = lambda _: CREATED
+    assert world.crash().started() == ["10:10:00"]
+
+
+def test_more_runs_than_waiting_can_name_hold_the_mark_back():
+    seen = every(60, missed_runs=MissedRuns.ALL, catch_up_limit=200)
+    world = World(answering=lambda _: Verdict.HELD).see(seen)
+    world.writes = False
+    world.now = float(instant("13:20"))
+    world.settle()
+    world.write(seen.uid)
+    assert len(world.status()["waiting"]) == 128
+    world.answering = lambda _: CREATED
+    world.writes = True
+    world.crash()
+    assert len(world.started()) == len(set(world.started())) == 200
+
+
+# --- at random --------------------------------------------------------------------------------
+
+EVENTS = st.sampled_from(
+    ["wait", "wait", "wait", "succeed", "fail", "delete", "crash", "edit", "bump", "suspend"]
+    + ["resume", "hold", "heal", "hang", "cancel", "stall"]
+)
+
+
+@settings(deadline=None, max_examples=150)
+@given(
+    steps=st.lists(st.tuples(EVENTS, st.integers(1, 150)), min_size=1, max_size=25),
+    concurrency=st.sampled_from(Concurrency),
+    missed_runs=st.sampled_from(MissedRuns),
+    retries=st.integers(0, 1),
+)
+def test_whatever_happens_every_due_time_gets_one_verdict(steps, concurrency, missed_runs, retries):
+    now = every(
+        60, concurrency=concurrency, missed_runs=missed_runs, retry=Retry(limit=retries, delay_s=5)
+    )
+    world = World().see(now)
+    for event, seconds in steps:
+        now = _happen(world, now, event)
+        world.run_until(world.now + seconds)
+    world.answering = lambda _: CREATED
+    for launch in list(world.in_flight):
+        world.answer(launch, CREATED)
+    if now.suspend:
+        now = edited(now, suspend=False)
+        world.see(now)
+    world.run_until(world.now + 120)
+    _every_minute_has_one_verdict(world)
+
+
+def _happen(world: World, now, event: str):
+    running = [fact for fact in world.jobs.values() if fact.finished is None]
+    match event:
+        case "succeed" if running:
+            world.succeed(now, clock(running[0].run.due), running[0].attempt)
+        case "fail" if running:
+            world.fail(now, clock(running[0].run.due), running[0].attempt)
+        case "delete" if running:
+            world.remove(running[0])
+        case "crash":
+            world.crash(for_s=10)
+        case "stall":
+            world.stall_until(clock(int(world.now) + 100))
+        case "bump":
+            now = edited(now, template_hash=f"bump {now.generation}")
+            world.see(now)
+        case "edit":  # due alike, but by another timing
+            rule = Cron("* * * * *" if now.generation % 2 else "*/1 * * * *")
+            now = edited(now, rule=rule)
+            world.see(now)
+        case "suspend" | "resume":
+            now = edited(now, suspend=event == "suspend")
+            world.see(now)
+        case "cancel":
+            entry = world.scheduler.state.entries[now.uid]
+            if entry.runs:
+                world.cancel(now, clock(next(iter(entry.runs)).due))
+        case "hold" | "heal" | "hang":
+            verdict = {"hold": Verdict.HELD, "heal": CREATED, "hang": None}[event]
+            world.answering = lambda _: verdict
+            if event == "heal":
+                for launch in list(world.in_flight):
+                    world.answer(launch, CREATED)
+    return now
+
+
+def _every_minute_has_one_verdict(world: World) -> None:
+    created = [(run, attempt) for run, attempt, _ in world.creations]
+    assert len(created) == len(set(created)), "a run was created twice"
+    entry = world.scheduler.state.entries["uid-report"]
+    past = [run for run in entry.runs.values() if run.id.due <= world.now]
+    minutes = int(world.now) // 60 - instant("10:00") // 60
+    covered = [
+        due
+        for row in world.rows
+        for due in range(row.first, row.last + 1, 60)
+        if row.count > 1 or due == row.first
+    ]
+    singles = {row.first for row in world.rows if row.count == 1}
+    assert len(singles) == sum(row.count == 1 for row in world.rows), "a run ended twice"
+    assert world.verdicts() + len(past) == minutes, (world.ends(), world.alive(), len(covered))
+    assert sum(world.counts().values()) == world.verdicts()
+    assert all(run.state is not RunState.SCHEDULED for run in past)
