@@ -149,6 +149,19 @@ def job(of: Schedule, due: str, phase: JobPhase = JobPhase.STARTED, **changes: A
     return replace(fact, **changes)
 
 
+def merge_patch(target: Any, patch: Any) -> Any:
+    """RFC 7386, as the API server applies a status: a null removes."""
+    if not isinstance(patch, dict):
+        return patch
+    merged = dict(target) if isinstance(target, dict) else {}
+    for name, value in patch.items():
+        if value is None:
+            merged.pop(name, None)
+        else:
+            merged[name] = merge_patch(merged.get(name), value)
+    return merged
+
+
 # --- the world --------------------------------------------------------------------------------
 
 Answering = Callable[[effects.Launch], Verdict | None]
@@ -444,9 +457,9 @@ class World:
         document = self.scheduler.document(uid)
         if document is None:
             return
-        stored = orjson.loads(orjson.dumps(document[2]))
-        self.statuses[uid] = {name: value for name, value in stored.items() if value is not None}
-        if (mark := rfc3339.read(stored["mark"])) is not None:
+        patch = orjson.loads(orjson.dumps(document[2]))
+        stored = self.statuses[uid] = merge_patch(self.statuses.get(uid, {}), patch)
+        if (mark := rfc3339.read(stored.get("mark"))) is not None:
             assert mark >= max(self.marks.setdefault(uid, [0])), "a mark went back"
             self.marks[uid].append(mark)
         self.scheduler.inbox.hint(("written", uid), messages.StatusWritten(uid, document[3]))

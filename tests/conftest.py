@@ -2,7 +2,7 @@
 
 `cluster` is any real API server: a kubeconfig named by EVENKEEL_TEST_KUBECONFIG, kind, or our own.
 `own_cluster` is always our own (faults, other users, the audit log). `kwok_cluster` is our own with
-a fake node, on which Jobs finish; `node_cluster` has a real one, on which Pods run: our own, kind's,
+a fake node, on which Jobs finish; `node_cluster` has a real one, on which Pods run: ours, kind's,
 or that of the named kubeconfig. `namespace` is in whichever of them the test asks for. With
 EVENKEEL_TEST_CLUSTER=NAME they are found or started under that name and left running, which saves
 the start when one test is run again and again.

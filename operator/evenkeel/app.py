@@ -45,6 +45,7 @@ from evenkeel.model import RunState
 from evenkeel.settings import Settings
 from evenkeel.web.health import HealthServer
 from evenkeel.web.metrics import Metrics
+from evenkeel.when import zone_data_version
 
 SHUTDOWN_S = 10.0
 """Each of the three parts of a shutdown may take this long; a Pod has 30 s by default."""
@@ -80,6 +81,7 @@ class Operator:
             self.scheduler.document,
             in_flight=settings.status_in_flight,
             busy=busy,
+            version=self.scheduler.version,
             count=metrics.status_answered,
         )
         self.errands = Errands(api, inbox, clock, busy=busy)
@@ -199,6 +201,9 @@ class Operator:
                 self.errands.confirm_time(effect)
             case effects.WriteStatus(uid=uid):
                 self.status_sync.dirty(uid)
+            case effects.Forget(uid=uid):
+                self.status_sync.forget(uid)
+                self.errands.forget(uid)
             case effects.Recorded():
                 self._record(effect)
             case effects.Observed(metric=metric, value=value):
@@ -273,7 +278,7 @@ async def operating(kubeconfig: Path | None, settings: Settings) -> AsyncIterato
                 ready=lambda: operator.scheduler.ready,
             )
         )
-        log("listening", address=health.address)
+        log("listening", address=health.address, zone_data=zone_data_version())
         for sentence in settings.warnings():
             log("setting", level="warning", sentence=sentence)
         loop = asyncio.get_running_loop()

@@ -13,13 +13,14 @@ import asyncio
 import datetime as dt
 import logging
 import threading
+from collections import Counter
 from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any
 
 from evenkeel.clock import Clock, SystemClock
-from evenkeel.core.effects import Effect, Launch, Log, Recorded
+from evenkeel.core.effects import ConfirmTime, Effect, Launch, Log, Recorded
 from evenkeel.core.lanes import Lanes
 from evenkeel.core.messages import (
     JobSeen,
@@ -29,6 +30,7 @@ from evenkeel.core.messages import (
     ScheduleGone,
     ScheduleSeen,
     SchedulesListed,
+    TimeConfirmed,
 )
 from evenkeel.core.scheduler import Scheduler
 from evenkeel.errors import BadField
@@ -79,6 +81,7 @@ class Schedule:
         self._uids: dict[str, str] = {}
         self._callbacks: dict[str, Callback | None] = {}
         self._count = 0
+        self._ends: Counter[str] = Counter()
         self._running: _Running | None = None
 
     def add_hourly(
@@ -170,6 +173,17 @@ class Schedule:
                 now = int(self._clock.now())
                 self._running.tell(uid, ScheduleSeen(planned(now), EMPTY))
 
+    def counts(self) -> dict[str, int]:
+        """Runs that came to an end since the start, by their final state."""
+        with self._lock:
+            return dict(self._ends)
+
+    def _count_end(self, ended: Recorded) -> None:
+        with self._lock:
+            self._ends[ended.state.value] += ended.count
+        if ended.count > 1:
+            _log.warning("%s: %d runs %s: %s", ended.key, ended.count, ended.state, ended.reason)
+
     def _everything(self) -> list[Planned]:
         with self._lock:
             now = int(self._clock.now())
@@ -210,7 +224,7 @@ class _Running:
         await self._loop.run()
         with self._schedule._lock:
             self._aio = None
-        self._workers.shutdown(wait=True)
+        self._workers.shutdown(wait=True, cancel_futures=True)
 
     def tell(self, uid: str, message: Message) -> None:
         """From any thread, under the schedule's lock: messages keep the order of calls."""
@@ -238,8 +252,10 @@ class _Running:
                     due=effect.run.due,
                     name=effect.schedule.name,
                 )
-            case Recorded(count=count) if count > 1:
-                _log.warning("%s: %d runs %s: %s", effect.key, count, effect.state, effect.reason)
+            case Recorded():
+                self._schedule._count_end(effect)
+            case ConfirmTime():  # after a sleep of days, say; there is nobody else to ask
+                self._report(TimeConfirmed(self._schedule._clock.now()))
             case Log(level="warning" | "error"):
                 _log.warning("%s %s", effect.event, effect.fields)
             case _:
@@ -261,6 +277,8 @@ class _Running:
             work.add_done_callback(partial(self._called_back, launch, ref))
 
     def _called_back(self, launch: Launch, ref: JobRef, done: asyncio.Future[bool]) -> None:
+        if done.cancelled():
+            return  # stopped before a worker was free for it
         phase = JobPhase.SUCCEEDED if done.result() else JobPhase.FAILED
         self._report(JobSeen(JobFact(ref, launch.run, launch.attempt, phase)))
 
@@ -277,7 +295,7 @@ class _Running:
             return True
         try:
             callback(id, due)
-        except Exception:  # noqa: BLE001 - the user's code: whatever it raises is its own failure
+        except BaseException:  # noqa: BLE001 - the user's code; sys.exit() in it ends only itself
             _log.exception("%s due %s: the callback failed", id, due.isoformat())
             return False
         return True

@@ -44,10 +44,11 @@ def _fields(record: logging.LogRecord) -> dict[str, Any]:
 
 
 def _short(value: Any) -> Any:
-    """A user's text must not break a line in two, nor fill a disk."""
-    if isinstance(value, str):
-        return " ".join(value.split())[:FIELD_LENGTH_LIMIT]
-    return value
+    """A user's text must not break a line in two, command a terminal, nor fill a disk."""
+    if value is None or isinstance(value, bool | int | float):
+        return value
+    text = " ".join(str(value).split())[:FIELD_LENGTH_LIMIT]
+    return text if text.isprintable() else "".join(c if c.isprintable() else "?" for c in text)
 
 
 class _Json(logging.Formatter):

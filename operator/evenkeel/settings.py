@@ -130,7 +130,7 @@ def load(
         values.update(_read_file(file))
     for name in Settings.model_fields:
         if (text := environment.get(_name_in_environment(name))) is not None:
-            values[name] = tuple(text.split(",")) if name == "namespaces" else text
+            values[name] = _names(text) if name == "namespaces" else text
     values.update({name: value for name, value in flags.items() if value})
     # An alias and a field name for one setting would both be kept: the later must win.
     aliases = {_name_in_file(name): name for name in Settings.model_fields}
@@ -144,11 +144,18 @@ def load(
         raise errors.BadSetting(f"{where}: {message}" if where else message) from None
 
 
+def _names(text: str) -> tuple[str, ...]:
+    """A variable that is set and empty names none: the whole cluster."""
+    return tuple(name.strip() for name in text.split(",") if name.strip())
+
+
 def _read_file(file: Path) -> dict[str, object]:
     try:
         content = yaml.safe_load(file.read_text(encoding="utf-8"))
     except OSError as error:
         raise errors.BadSetting(f"--config {file}: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise errors.BadSetting(f"--config {file}: not UTF-8 text") from None
     except yaml.YAMLError as error:
         raise errors.BadSetting(
             f"--config {file}: not YAML: {' '.join(str(error).split())}"

@@ -46,7 +46,7 @@ async def herd(kubeconfig: Path, ns: str, count: int, in_flight: int, body: byte
         await asyncio.gather(*(warm() for _ in range(in_flight)))
         print("ready", flush=True)
         due = float(await asyncio.to_thread(sys.stdin.readline))
-        while (left_s := due - time.time()) > 0:  # noqa: ASYNC110 - a timer may be early
+        while (left_s := due - time.time()) > 0:
             await asyncio.sleep(left_s)
         used_s = _used_s()
         await asyncio.gather(*(work() for _ in range(in_flight)))

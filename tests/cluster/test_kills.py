@@ -18,9 +18,10 @@ from typing import Any
 import pytest
 from tests.cluster.harness import Cluster
 from tests.cluster.operator_process import OperatorProcess, operator
-from tests.cluster.world import BATCH, GROUP, World, due, eventually, install, once, owner
+from tests.cluster.world import BATCH, GROUP, World, due, eventually, install, once, owner, seconds
 
 HERD = 300
+WORKERS = 6
 SETTLE_S = 90.0  # 300 Pods come and go on a machine that is full of tests
 SETTINGS = {"CREATES_IN_FLIGHT": "2"}
 
@@ -40,19 +41,24 @@ class Herd:
     def __init__(self, cluster: Cluster) -> None:
         self.world = World(cluster)
         self.ns = self.world.namespace("herd")
-        # Late enough for all to be known before; should the machine be slower, they are launched
-        # late, and the same must hold.
-        self.at = once(due_in=9)
-        numbers = range(HERD)
-        workers = 6
-        with ThreadPoolExecutor(workers) as pool:
-            list(pool.map(self._create, [numbers[i::workers] for i in range(workers)]))
+        began = time.monotonic()
+        self._create_all("probe", range(WORKERS * 3), suspend=True, hourly={"minute": 0})
+        pace_s = (time.monotonic() - began) / (WORKERS * 3)
+        self.world.call("DELETE", f"{GROUP}/namespaces/{self.ns}/scheduledjobs")
+        # An instant that is past at creation is never launched: all must be there before.
+        self.at = once(due_in=5 + 1.5 * pace_s * HERD)
+        self._create_all("run", range(HERD), at=self.at)
+        assert time.time() < seconds(self.at), "this machine is slower now than a moment ago"
 
-    def _create(self, numbers: range) -> None:
-        world = World(self.world.cluster)
-        for number in numbers:
-            world.create(self.ns, f"run-{number:03}", at=self.at)
-        world.close()
+    def _create_all(self, word: str, numbers: range, **spec: Any) -> None:
+        def some(numbers: range) -> None:
+            world = World(self.world.cluster)
+            for number in numbers:
+                world.create(self.ns, f"{word}-{number:03}", **spec)
+            world.close()
+
+        with ThreadPoolExecutor(WORKERS) as pool:
+            list(pool.map(some, [numbers[i::WORKERS] for i in range(WORKERS)]))
 
     def created(self) -> int:
         """How many Jobs there are, without fetching them."""
@@ -87,20 +93,18 @@ class Herd:
         assert len(jobs) == HERD
         assert len({owner(job)["uid"] for job in jobs}) == HERD, "a schedule has two Jobs"
         assert {due(job) for job in jobs} == {self.at}
-        assert self._creates_that_succeeded() == HERD, "a Job was created, deleted, created again"
+        assert self.deletions() == [], "a Job was created, deleted, created again"
 
-    def _creates_that_succeeded(self) -> int:
+    def deletions(self) -> list[str]:
         log = self.world.cluster.audit_log
         assert log
         with log.open() as lines:
             events = [json.loads(line) for line in lines if f'"{self.ns}"' in line]
-        return sum(
-            event["verb"] == "create"
-            and event["objectRef"]["resource"] == "jobs"
-            and event["responseStatus"]["code"] == 201
-            and "dryRun" not in event["requestURI"]
+        return [
+            event["objectRef"]["name"]
             for event in events
-        )
+            if event["verb"] == "delete" and event["objectRef"]["resource"] == "jobs"
+        ]
 
 
 @pytest.mark.timeout(1800)
@@ -112,7 +116,6 @@ def test_killed_again_and_again_in_a_herd(
     herd: Herd,
     tmp_path: Path,
     kills: int,
-    record_property: Any,
 ) -> None:
     flags = ("--namespace", herd.ns)
     with operator(
@@ -131,7 +134,7 @@ def test_killed_again_and_again_in_a_herd(
         herd.assert_complete()
 
         took_s = time.monotonic() - last_start
-        record_property("seconds_from_last_start_to_truth", round(took_s, 1))
+        print(f"from the last start to the truth: {took_s:.1f} s")  # a target, not an assertion
 
 
 def test_two_operators_at_once_share_a_herd(

@@ -10,7 +10,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator
 from typing import Any
 
-from evenkeel.model import ENDED, Instant, RunId, Schedule
+from evenkeel.model import ENDED, At, Instant, RunId, Schedule
 from evenkeel.resource import rfc3339
 from evenkeel.resource.job import job_name
 from evenkeel.resource.read import read
@@ -118,6 +118,11 @@ def _every_due_time_has_one_verdict(outcome: Outcome) -> Iterator[str]:
                 begin + 1, min(end, mark) + 1
             )
         }
+        due |= {
+            timing.rule.instant  # over before it was asked for: missed, and said so
+            for timing, begin, _ in _spans(outcome, uid)
+            if isinstance(timing.rule, At) and timing.rule.instant <= begin
+        }
         # A Job of a timing that no status told of, because the process died before: it ran, so it
         # is a run, although that timing is reckoned not to have been.
         due |= {job.due for job in outcome.jobs.values() if job.uid == uid and job.due <= mark}
@@ -125,7 +130,8 @@ def _every_due_time_has_one_verdict(outcome: Outcome) -> Iterator[str]:
         above = [row for row in status.get("recent") or () if _instant(row["due"]) > mark]
         ended = sum(status["counts"].values()) - sum(row["state"] in ENDED for row in above)
         active = {_due_in(name["name"]) for name in status.get("active") or ()}
-        under_way = active | {_instant(due) for due in status.get("waiting") or ()}
+        waiting = {_instant(due) for due in status.get("waiting") or ()}
+        under_way = {due for due in active | waiting if due <= mark}
         if ended + len(under_way) != expected:
             yield (
                 f"{where}: {expected} due times up to {status['mark']}, but {status['counts']} "
@@ -158,7 +164,10 @@ def _verdicts_are_true(outcome: Outcome) -> Iterator[str]:
                 yield f"{last} is {state}, but has no Job"
             if state == "succeeded" and job and job.ended != "succeeded":
                 yield f"{last} is succeeded, but {job.name} is {job.ended or 'not ended'}"
-            if state == "failed" and job and job.ended != "failed" and job.deleted_at is None:
+            # A Job that did not start in time has failed, whatever it does before it is deleted.
+            too_slow = row.get("reason") in ("pod_refused", "unschedulable", "image", "pending")
+            there = job is not None and job.deleted_at is None and not too_slow
+            if state == "failed" and job and job.ended != "failed" and there:
                 yield f"{last} is failed, but {job.name} is {job.ended or 'running'}"
             if state == "lost" and job and job.deleted_at is None:
                 yield f"{last} is lost, but {job.name} exists"
@@ -249,6 +258,7 @@ def _nothing_is_left_over(outcome: Outcome) -> Iterator[str]:
             ("cancelled creates", len(entry.doomed), 0),
             ("decided above the cursor", len(entry.decided), 20),
             ("finished Jobs", len(entry.finished_jobs), jobs),
+            ("Jobs to delete", len(entry.to_delete), 0),
             ("queued", len(entry.queue), 20),
         ):
             if size > limit:

@@ -180,8 +180,7 @@ class Server:
             created["metadata"]["generation"] = 1
         if params.get("dryRun") == "All":
             return _reply(201, created)
-        self._write("ADDED", kind, created)
-        return _reply(201, created)
+        return _reply(201, self._write("ADDED", kind, created))
 
     def _patch(self, kind: Kind, ns: str, name: str, part: str, patch: Json) -> Reply:
         old = self.objects[kind].get((ns, name))
@@ -218,7 +217,7 @@ class Server:
         if kind.has_status and new.get("spec") != old.get("spec"):
             new["metadata"]["generation"] += 1
         if new != old:  # a patch that changes nothing writes nothing
-            self._write("MODIFIED", kind, new)
+            new = self._write("MODIFIED", kind, new)
         return _reply(200, new)
 
     def _delete(self, kind: Kind, ns: str, name: str, options: Json) -> Reply:
@@ -310,7 +309,7 @@ class Server:
         old = self.objects[kind][ns, name]
         self._write("MODIFIED", kind, {**old, "status": {**old.get("status", {}), **status}})
 
-    def _write(self, type: str, kind: Kind, item: Json) -> None:
+    def _write(self, type: str, kind: Kind, item: Json) -> Json:
         self.version += 1
         metadata = {**item["metadata"], "resourceVersion": str(self.version)}
         item = {"apiVersion": kind.version, "kind": kind.name, **item, "metadata": metadata}
@@ -324,6 +323,7 @@ class Server:
         self.log.append(change)
         for listener in list(self.listeners):
             listener(change)
+        return item
 
 
 def parse_watch(path: str) -> tuple[Kind, str]:

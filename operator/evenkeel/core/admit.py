@@ -5,8 +5,10 @@ every due time between its mark and now gets a verdict or a run, and from there 
 forward.
 """
 
+import itertools
+
 from evenkeel.core import follow, placing, take
-from evenkeel.core.effects import CheckTemplate, LetGo, WriteStatus
+from evenkeel.core.effects import CheckTemplate, DeleteJob, Forget, LetGo
 from evenkeel.core.entry import Entry, Run
 from evenkeel.core.messages import ScheduleGone, ScheduleSeen, SchedulesListed
 from evenkeel.core.missed import Missed, Span
@@ -25,13 +27,13 @@ from evenkeel.model import (
 )
 from evenkeel.resource import rfc3339
 from evenkeel.resource.job import job_name
-from evenkeel.resource.status import EMPTY, Memory, timing_hash
+from evenkeel.resource.status import ACTIVE_COUNT, EMPTY, Memory, timing_hash
 
 
 def schedule_seen(state: State, message: ScheduleSeen) -> None:
     """Added or modified; the same sight twice changes nothing."""
     seen = message.schedule
-    if not state.jobs_listed:
+    if not state.can_tell_what_is_due:
         state.early[seen.uid] = message
         return
     entry = state.entries.get(seen.uid)
@@ -49,8 +51,10 @@ def schedule_seen(state: State, message: ScheduleSeen) -> None:
 def next_early(state: State, limit: int) -> list[str]:
     """Whom to admit next after the start: those that need a phase come when all the others' load
     is known, or they would be placed on top of it."""
-    settled = [uid for uid, seen in state.early.items() if not _needs_phase(seen)]
-    return (settled or list(state.early))[:limit]
+    if not state.early_ordered:
+        state.early = dict(sorted(state.early.items(), key=lambda item: _needs_phase(item[1])))
+        state.early_ordered = True
+    return list(itertools.islice(state.early, limit))
 
 
 def _needs_phase(seen: ScheduleSeen) -> bool:
@@ -74,7 +78,7 @@ def schedule_gone(state: State, message: ScheduleGone) -> None:
             state.emit(LetGo(run.id, run.attempt))
     placing.forget(state, entry)
     state.index_dirty = True
-    state.emit(WriteStatus(entry.uid))  # the writer finds nothing to write, and forgets it too
+    state.emit(Forget(entry.uid))
     state.log("schedule removed", schedule=entry.key)
 
 
@@ -108,6 +112,7 @@ def _first_sight(state: State, seen: Schedule | Rejection, memory: Memory) -> En
     entry.pause = memory.pause
     entry.placed = memory.placed
     entry.stored_mark = memory.mark
+    entry.version = memory.version
     if memory.timing is not None:
         _use_timing(entry, memory.timing, since=memory.timing_since or int(state.now))
         entry.rewind(max(entry.since, entry.resumed_at or 0, memory.mark or 0))
@@ -270,16 +275,21 @@ def _adopt(state: State, entry: Entry) -> None:
     )
     last_attempt = {fact.run: fact for fact in facts}
     counted = {row.due for row in memory.recent if row.state in ENDED}
+    lost = {row.due for row in memory.recent if row.state is RunState.LOST}
     alive = {ref.name for ref in memory.active}
     waiting = set(memory.waiting)
     for run_id, fact in last_attempt.items():
         known = run_id.due <= (memory.mark or 0)
         ended = fact.phase in (JobPhase.SUCCEEDED, JobPhase.FAILED)
         finished_before = known and fact.ref.name not in alive and run_id.due not in waiting
-        if ended and (finished_before or (run_id.due in counted and fact.ref.name not in alive)):
+        over = finished_before or (run_id.due in counted and fact.ref.name not in alive)
+        if over and (ended or len(alive) < ACTIVE_COUNT):
             if run_id.due > entry.cursor:
                 entry.decided.add(run_id.due)
-            follow.keep_as_history(entry, [one for one in facts if one.run == run_id])
+            if ended:
+                follow.keep_as_history(entry, [one for one in facts if one.run == run_id])
+            elif run_id.due not in lost:
+                state.emit(DeleteJob(fact.ref, "cancelled"))  # as its end, stored, had decided
             continue
         run = Run(run_id, taken_at=state.now, attempt=fact.attempt, late=True)
         run.failed_jobs = [one.ref for one in facts if one.run == run_id and one != fact]

@@ -21,6 +21,8 @@ from evenkeel.resource.status import (
 
 UPCOMING_COUNT = 5
 
+TIMING_FIELDS = ("schedule", "dayMatch", "hourly", "interval", "at", "startTime", "endTime")
+
 
 def next_dues(entry: Entry, *, now: float, count: int) -> list[Instant]:
     """The next due times; none while nothing may start."""
@@ -118,10 +120,14 @@ def _row(row: RecentRun) -> dict[str, Any]:
 def _timing(entry: Entry) -> dict[str, Any] | None:
     if entry.timing is None:
         return None
+    # A merge patch keeps what it does not name: the old timing's fields must be named to go.
+    fields = dict.fromkeys(TIMING_FIELDS) | timing_fields(entry.timing)
+    if fields["interval"]:
+        fields["interval"] = dict.fromkeys(("offset", "anchor")) | fields["interval"]
     return {
         "hash": timing_hash(entry.timing),
         "since": rfc3339.show(entry.since),
-        "fields": timing_fields(entry.timing),
+        "fields": fields,
     }
 
 

@@ -69,6 +69,13 @@ class WriteStatus:
 
 
 @dataclass(frozen=True, slots=True)
+class Forget:
+    """This schedule is gone: whatever is kept or tried again for it has no reason any more."""
+
+    uid: str
+
+
+@dataclass(frozen=True, slots=True)
 class ConfirmTime:
     """Ask the API server what time it is: ours jumped."""
 
@@ -166,6 +173,7 @@ Effect = (
     | LookAtPods
     | CheckTemplate
     | WriteStatus
+    | Forget
     | ConfirmTime
     | BuildIndex
     | PlanRebalance

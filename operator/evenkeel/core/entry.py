@@ -43,6 +43,8 @@ class Run:
     creating: bool = False
     marked_first: bool = False
     """The status told of it before its create: not found after a restart, it is lost."""
+    told: int = 0
+    """The revision of the status that first says that its Job exists."""
     held_count: int = 0
     ref: JobRef | None = None
     phase: JobPhase | None = None
@@ -126,6 +128,8 @@ class Entry:
     doomed: dict[tuple[RunId, int], str] = field(default_factory=dict)
     """Cancelled while their create was under way: deleted when it turns out to exist."""
     finished_jobs: list[FinishedJob] = field(default_factory=list)
+    to_delete: list[tuple[int, JobRef, str]] = field(default_factory=list)
+    """(revision, Job, why): deleted when that revision of the status is stored."""
 
     # what the status tells
     recent: list[RecentRun] = field(default_factory=list)
@@ -138,6 +142,8 @@ class Entry:
     last_result: str = ""
     template_hash: str = ""
     conditions: dict[str, Condition] = field(default_factory=dict)
+    version: str = ""
+    """The resourceVersion at first sight: what the first write of its status goes on from."""
     revision: int = 0
     written: int = 0
     memory: Memory | None = None
@@ -217,9 +223,7 @@ class Entry:
     def rewind(self, cursor: Instant) -> None:
         """Look again at what is due after this; ends that are told already stay."""
         self.cursor = cursor
-        self.decided |= {
-            row.due for row in self.recent if row.state in ENDED and row.due > cursor
-        }
+        self.decided |= {row.due for row in self.recent if row.state in ENDED and row.due > cursor}
 
     def is_taken(self, due: Instant) -> bool:
         """A run, alive or at its end, has this due time already."""

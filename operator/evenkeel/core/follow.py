@@ -4,7 +4,7 @@ import datetime as dt
 import re
 
 from evenkeel.core import take
-from evenkeel.core.effects import DeleteJob, LookAtPods, Observed
+from evenkeel.core.effects import LookAtPods, Observed
 from evenkeel.core.entry import Entry, FinishedJob, Run
 from evenkeel.core.messages import JobGone, JobSeen, JobsListed, Launched, PodsLookedAt, PutBack
 from evenkeel.core.state import PendingDeadline, State
@@ -37,7 +37,7 @@ def launched(state: State, message: Launched) -> None:
     doomed = entry.doomed.pop((message.run, message.attempt), None)
     if doomed is not None:
         if message.verdict in (Verdict.CREATED, Verdict.ADOPTED):
-            state.emit(DeleteJob(message.ref, doomed))
+            state.delete_job(entry, message.ref, doomed)
         take.next_in_queue(state, entry)
         return
     run = entry.runs.get(message.run)
@@ -94,6 +94,7 @@ def put_back(state: State, message: PutBack) -> None:
     run.prepared = False
     if not run.waits and run.attempt == 1:
         run.move(RunState.SCHEDULED)
+    state.dirty(entry)  # where the mark was written ahead of the create, it is `waiting` now
 
 
 # --- Jobs -----------------------------------------------------------------------------------------
@@ -108,7 +109,7 @@ def job_seen(state: State, message: JobSeen) -> None:
         return
     doomed = entry.doomed.pop((fact.run, fact.attempt), None)
     if doomed is not None:
-        state.emit(DeleteJob(fact.ref, doomed))
+        state.delete_job(entry, fact.ref, doomed)
         return
     run = entry.runs.get(fact.run)
     if run is None:
@@ -184,7 +185,11 @@ def job_gone(state: State, message: JobGone) -> None:
         return
     state.forget_job(entry, fact.ref)
     run = entry.runs.get(fact.run)
-    if run is None or run.state is not RunState.RUNNING or fact.attempt != run.attempt:
+    if run is None or fact.attempt != run.attempt:
+        return
+    if run.creating and run.state is RunState.PENDING:  # gone before its create was answered
+        follow(state, entry, run, fact)
+    if run.state is not RunState.RUNNING:
         return
     if run.ref is not None and run.ref.uid not in ("", fact.ref.uid):
         return
@@ -267,7 +272,6 @@ def pods_looked_at(state: State, message: PodsLookedAt) -> None:
     if run.state is not RunState.RUNNING or run.ref is None:
         return
     ref = run.ref
-    state.emit(DeleteJob(ref, message.reason))
     fact = JobFact(
         ref=type(ref)(ref.ns, ref.name),  # without a uid: history has nothing to keep
         run=run.id,
@@ -278,6 +282,7 @@ def pods_looked_at(state: State, message: PodsLookedAt) -> None:
         finished=int(state.now),
     )
     follow(state, entry, run, fact)
+    state.delete_job(entry, ref, message.reason)
     take.next_in_queue(state, entry)
 
 

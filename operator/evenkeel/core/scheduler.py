@@ -90,6 +90,11 @@ class Scheduler:
         entry.sent = (entry.revision, entry.stored_mark or 0)
         return entry.ns, entry.name, document, entry.revision
 
+    def version(self, uid: str) -> str:
+        """The resourceVersion at which a schedule was first seen."""
+        entry = self.state.entries.get(uid)
+        return entry.version if entry else ""
+
     def distribution(self) -> Distribution:
         """How even the next 24 hours are, for /metrics."""
         return self.state.load.distribution(int(self.state.now))
@@ -158,7 +163,7 @@ class Scheduler:
     def _hand_out_due_runs(self) -> bool:
         """True when more are due than one step takes."""
         state = self.state
-        if state.stopping or state.holding_clock or not state.jobs_listed:
+        if state.stopping or not state.can_tell_what_is_due:
             return False
         self._take_up_due_runs()
         return self._work_off_agenda()
@@ -202,7 +207,7 @@ class Scheduler:
         state = self.state
         for message in self.inbox.drain(MESSAGES_PER_STEP):
             _HANDLERS[type(message)](self, message)
-        if state.jobs_listed and state.early:
+        if state.can_tell_what_is_due:
             for uid in admit.next_early(state, MESSAGES_PER_STEP):
                 admit.schedule_seen(state, state.early.pop(uid))
 
@@ -261,10 +266,10 @@ class Scheduler:
 
     def _wake_at(self, more_runs: bool) -> float:
         state = self.state
-        if more_runs or len(self.inbox) or (state.jobs_listed and state.early):
+        if more_runs or len(self.inbox) or (state.can_tell_what_is_due and state.early):
             return state.now
         latest = state.now + state.settings.loop_interval_s
-        if state.stopping or state.holding_clock or not state.jobs_listed or not state.agenda:
+        if state.stopping or not state.can_tell_what_is_due or not state.agenda:
             return latest
         return min(latest, state.agenda[0][0])
 

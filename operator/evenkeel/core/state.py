@@ -107,6 +107,7 @@ class State:
     listed_namespaces: set[str] = field(default_factory=set)
     early: dict[str, ScheduleSeen] = field(default_factory=dict)
     """Schedules seen before the Jobs were listed: what is due cannot be told without them."""
+    early_ordered: bool = False
     agenda: list[tuple[float, int, Task]] = field(default_factory=list)
     agenda_count: int = 0
     load: LoadMap = field(default_factory=lambda: LoadMap(0))
@@ -130,6 +131,11 @@ class State:
     def jobs_listed(self) -> bool:
         """All Jobs there were are known: only now can it be told what nobody launched."""
         return self.listed_namespaces >= set(self.settings.namespaces or ("",))
+
+    @property
+    def can_tell_what_is_due(self) -> bool:
+        """Without the Jobs, or by a clock that is not believed, nothing is reckoned with."""
+        return self.jobs_listed and not self.holding_clock
 
     @property
     def known_uids(self) -> set[str]:
@@ -230,6 +236,7 @@ class State:
         entry.last_schedule = max(entry.last_schedule or 0, run.id.due)
         self._remember(entry, run, RunState.RUNNING)
         self.dirty(entry)
+        run.told = entry.revision
 
     def end(
         self,
@@ -242,6 +249,8 @@ class State:
         finished: Instant | None = None,
     ) -> None:
         """The run's last step: counted, remembered, its place given to whoever waits."""
+        if run.reason == "queued":
+            entry.queue = deque(waiting for waiting in entry.queue if waiting != run.id)
         if run.creating:
             entry.doomed[run.id, run.attempt] = reason
         elif run.prepared:
@@ -360,6 +369,10 @@ class State:
 
     def clean_history(self, entry: Entry) -> None:
         """Delete what the limits do not keep, of the Jobs whose end and mark are stored."""
+        for revision, ref, why in entry.to_delete:
+            if revision <= entry.written:
+                self.emit(DeleteJob(ref, why))
+        entry.to_delete = [waiting for waiting in entry.to_delete if waiting[0] > entry.written]
         schedule = entry.schedule
         if schedule is None or not entry.finished_jobs:
             return
@@ -382,7 +395,16 @@ class State:
         ref = run.ref if run.state is RunState.RUNNING else None
         self.end(entry, run, RunState.CANCELLED, reason)
         if ref is not None:
-            self.emit(DeleteJob(ref, reason))
+            self.delete_job(entry, ref, reason, told=run.told)
+
+    def delete_job(self, entry: Entry, ref: JobRef, why: str, *, told: int | None = None) -> None:
+        """Delete it once a stored status tells of its run: without Job and status, the process
+        after a crash would launch the run again."""
+        revision = entry.revision if told is None else told
+        if revision <= entry.written:
+            self.emit(DeleteJob(ref, why))
+        else:
+            entry.to_delete.append((revision, ref, why))
 
     def needs_places(self, entry: Entry) -> bool:
         """Whether runs of this schedule wait for one another."""

@@ -238,7 +238,8 @@ def next_in_queue(state: State, entry: Entry) -> None:
 
 def _too_late(state: State, entry: Entry, run: Run) -> bool:
     deadline_s = entry.schedule.starting_deadline_s if entry.schedule else None
-    return deadline_s is not None and state.now > run.id.due + deadline_s
+    # In whole seconds, as due times are: a deadline of 0 s must not mean never.
+    return deadline_s is not None and math.floor(state.now) > run.id.due + deadline_s
 
 
 # --- held runs ------------------------------------------------------------------------------------

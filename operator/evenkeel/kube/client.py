@@ -39,6 +39,7 @@ class KubeClient:
         self._connections = connections
         self._credentials = load()
         self._session: aiohttp.ClientSession | None = None
+        self._outgoing: set[aiohttp.ClientSession] = set()
         self._renewing = asyncio.Lock()
 
     async def __aenter__(self) -> Self:
@@ -46,8 +47,9 @@ class KubeClient:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        if self._session:
-            await self._session.close()
+        for session in (self._session, *self._outgoing):
+            if session is not None:
+                await session.close()
 
     def _open(self) -> None:
         credentials = self._credentials
@@ -78,8 +80,9 @@ class KubeClient:
         accept: str = JSON,
     ) -> Reply:
         """See `Api.call`."""
+        used = self._credentials
         reply = await self._call(verb, path, body, content_type, params, accept)
-        if reply.status == 401 and await self._renew():
+        if reply.status == 401 and await self._renew(used):
             reply = await self._call(verb, path, body, content_type, params, accept)
         return reply
 
@@ -109,28 +112,31 @@ class KubeClient:
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             raise NoAnswer(f"{type(error).__name__} {error}".strip()) from error
 
-    async def _renew(self) -> bool:
+    async def _renew(self, refused: Credentials) -> bool:
         """Read the credentials again; True when they are others than the server just refused."""
-        refused = self._credentials
         async with self._renewing:
             if self._credentials is not refused:
-                return True
+                return True  # somebody else's 401 brought the new ones already
             renewed = await asyncio.to_thread(self._load)
-            if renewed.headers() == refused.headers() and renewed.context is None:
+            if renewed.fingerprint == refused.fingerprint:
                 return False
             old, self._credentials = self._session, renewed
             self._open()
-            if old:
+            if old is not None:
                 # Those that still use it get their answers first.
-                asyncio.get_running_loop().call_later(
-                    self._timeout_s, lambda: asyncio.ensure_future(old.close())
-                )
+                self._outgoing.add(old)
+                asyncio.get_running_loop().call_later(self._timeout_s, self._close, old)
             return True
+
+    def _close(self, session: aiohttp.ClientSession) -> None:
+        closing = asyncio.ensure_future(session.close())
+        closing.add_done_callback(lambda _: self._outgoing.discard(session))
 
     @asynccontextmanager
     async def watch(self, path: str, params: Mapping[str, str]) -> AsyncIterator["_Stream"]:
         """See `Api.watch`."""
         assert self._session is not None
+        used = self._credentials
         timeout = aiohttp.ClientTimeout(
             total=None, sock_connect=self._timeout_s, sock_read=SILENCE_S
         )
@@ -145,7 +151,7 @@ class KubeClient:
             raise NotSent(str(error)) from error
         try:
             if response.status == 401:
-                await self._renew()
+                await self._renew(used)
             yield _Stream(response)
         finally:
             response.close()

@@ -3,8 +3,9 @@
 Read again when the server says 401, so rotated tokens and certificates are taken up.
 """
 
+import hashlib
 import ssl
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import yaml
@@ -20,6 +21,8 @@ class Credentials:
     server: str
     context: ssl.SSLContext | None
     configuration: client.Configuration
+    fingerprint: str = ""
+    """Of token, certificate, key and CA as they were read: equal means nothing was rotated."""
 
     def headers(self) -> dict[str, str]:
         """Authorization, if any. The package's hook reads a projected token again each minute."""
@@ -49,7 +52,17 @@ def load(kubeconfig: Path | None) -> Credentials:
         context = _context(configuration) if configuration.host.startswith("https") else None
     except (ssl.SSLError, OSError) as error:
         raise CannotStart(f"cannot use the certificates of {kubeconfig}: {error}") from error
-    return Credentials(configuration.host.rstrip("/"), context, configuration)
+    found = Credentials(configuration.host.rstrip("/"), context, configuration)
+    return replace(found, fingerprint=_fingerprint(found))
+
+
+def _fingerprint(credentials: Credentials) -> str:
+    configuration = credentials.configuration
+    digest = hashlib.sha256(str(credentials.headers()).encode())
+    for file in (configuration.cert_file, configuration.key_file, configuration.ssl_ca_cert):
+        if file:
+            digest.update(Path(file).read_bytes())
+    return digest.hexdigest()
 
 
 def _context(configuration: client.Configuration) -> ssl.SSLContext:

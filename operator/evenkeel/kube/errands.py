@@ -54,6 +54,10 @@ class Errands:
         self._wanted_template[effect.schedule.uid] = effect.schedule.template_hash
         self._spawn(self._check(effect.schedule))
 
+    def forget(self, uid: str) -> None:
+        """The schedule is gone: its template need not be proven."""
+        self._wanted_template.pop(uid, None)
+
     def confirm_time(self, effect: ConfirmTime) -> None:
         """What does the API server's clock say?"""
         self._spawn(self._ask_time())

@@ -87,6 +87,7 @@ class Launcher:
     def launch(self, effect: Launch) -> None:
         """The instant has come."""
         schedule = effect.schedule
+        self._unwanted.discard((effect.run, effect.attempt))  # let go once, and wanted again
         self._lanes.push(
             effect,
             ns=schedule.ns,

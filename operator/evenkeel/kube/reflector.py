@@ -92,12 +92,15 @@ class Reflector:
             page = _checked(await self._api.call("GET", self._path, params=params)).json()
             items += page.get("items") or []
             metadata = page.get("metadata") or {}
+            if not metadata.get("resourceVersion"):
+                # A proxy's own page with status 200, say: an empty list would lose every run.
+                raise NotSent("not a list")
             if not metadata.get("continue"):
                 break
             params["continue"] = metadata["continue"]
         self.heard_at = self._now()
         self._listener.listed(items, listed_at)
-        self._version = metadata.get("resourceVersion", "")
+        self._version = metadata["resourceVersion"]
 
     async def _watch(self) -> None:
         params = {
@@ -116,15 +119,15 @@ class Reflector:
     def _take(self, line: bytes) -> None:
         try:
             event = orjson.loads(line)
-        except orjson.JSONDecodeError as error:
-            raise NoAnswer("half a line") from error
-        kind, item = event["type"], event["object"]
-        if kind == "ERROR":  # in the stream, with status 200: often a 410
-            if item.get("code") == 410:
-                raise Gone
-            self._version = ""
-            raise NoAnswer(str(item.get("message", "error in the watch")))
-        self._version = item["metadata"]["resourceVersion"]
+            kind, item = event["type"], event["object"]
+            if kind == "ERROR":  # in the stream, with status 200: often a 410
+                if item.get("code") == 410:
+                    raise Gone
+                self._version = ""
+                raise NoAnswer(str(item.get("message", "error in the watch")))
+            self._version = item["metadata"]["resourceVersion"]
+        except (orjson.JSONDecodeError, KeyError, TypeError, AttributeError) as error:
+            raise NoAnswer("half a line, or none of a watch") from error
         if kind != "BOOKMARK":
             self._listener.changed(kind, item)
 

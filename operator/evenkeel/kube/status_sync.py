@@ -39,6 +39,7 @@ class StatusSync:
         *,
         in_flight: int,
         busy: Callable[[], bool],
+        version: Callable[[str], str] = lambda uid: "",
         count: Callable[[str, float], None] = lambda outcome, took_s: None,
     ) -> None:
         self._api = api
@@ -47,6 +48,7 @@ class StatusSync:
         self._documents = documents
         self._in_flight = in_flight
         self._busy = busy
+        self._version = version
         self._count = count
         self._waiting: dict[str, float] = {}
         self._written_at: dict[str, float] = {}
@@ -142,14 +144,14 @@ class StatusSync:
     async def _send(self, uid: str) -> bool:
         found = self._documents(uid)
         if found is None:
-            self._forget(uid)
+            self.forget(uid)
             return False
         ns, name, status, revision = found
         # The uid is a precondition: a status must not land on a schedule created anew.
         # So is the version: a request that was given up may still arrive after the next one.
         metadata = {"uid": uid}
-        if uid in self._versions:
-            metadata["resourceVersion"] = self._versions[uid]
+        if version := self._versions.get(uid) or self._version(uid):
+            metadata["resourceVersion"] = version
         body = orjson.dumps({"metadata": metadata, "status": status})
         began = self._clock.monotonic()
         self._written_at[uid] = began
@@ -170,7 +172,7 @@ class StatusSync:
             self._inbox.hint(("written", uid), StatusWritten(uid, revision))
             return True
         if reply.status == 404 or "UID in precondition" in reply.message:
-            self._forget(uid)
+            self.forget(uid)
             self._inbox.hint(("gone", uid), ScheduleGone(uid))
             return False
         self._later(uid)
@@ -193,7 +195,8 @@ class StatusSync:
         if not self._stopping:
             self.dirty(uid)
 
-    def _forget(self, uid: str) -> None:
+    def forget(self, uid: str) -> None:
+        """The schedule is gone."""
         self._waiting.pop(uid, None)
         self._written_at.pop(uid, None)
         self._failures.pop(uid, None)

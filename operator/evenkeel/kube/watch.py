@@ -13,7 +13,6 @@ from typing import Any, cast
 
 import aiohttp
 import kopf
-import orjson
 import uvloop
 
 from evenkeel import clock
@@ -214,9 +213,12 @@ class Pruner:
                 reply = await self._api.call("GET", path, params=params, accept=METADATA_ONLY)
                 if not reply.ok:
                     raise NoAnswer(reply.message)
-                page = orjson.loads(reply.body)
+                page = reply.json()
+                metadata = page.get("metadata") or {}
+                if not metadata.get("resourceVersion"):
+                    raise NoAnswer("not a list")  # taken for an empty one, it would prune them all
                 uids |= {item["metadata"]["uid"] for item in page.get("items") or ()}
-                if not (token := (page.get("metadata") or {}).get("continue")):
+                if not (token := metadata.get("continue")):
                     break
                 params["continue"] = token
         self._inbox.hint("schedules", SchedulesListed(frozenset(uids), listed_at))

@@ -55,7 +55,7 @@ class Cluster:
         self.pods = pods
         self.kubeconfig = kubeconfig
         self.server = server
-        self._kubectl = str(kubectl)
+        self.kubectl_program = str(kubectl)
 
     def kubectl(
         self, *args: str, input: str | None = None, check: bool = True, timeout: float = 60
@@ -65,7 +65,7 @@ class Cluster:
         Another `--kubeconfig` among the arguments wins over the administrator's."""
         try:
             done = subprocess.run(
-                [self._kubectl, "--kubeconfig", str(self.kubeconfig), *args],
+                [self.kubectl_program, "--kubeconfig", str(self.kubeconfig), *args],
                 input=input,
                 # Without an input kubectl must not wait for the terminal's.
                 stdin=subprocess.DEVNULL if input is None else None,

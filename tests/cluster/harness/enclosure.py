@@ -25,7 +25,7 @@ OUTER, INNER = "enclosure", "enclosure-init"
 # Addresses for measuring networks (RFC 2544), which no network routes: 198.18.N.1 is the host,
 # 198.18.N.2 the node.
 _ADDRESSES = "198.18.{}.{}"
-_LINK = "evenkeel{}"
+LINK = "evenkeel{}"
 _LINKS = 256
 
 
@@ -72,7 +72,7 @@ def dismantle(found: State) -> None:
     """After the processes have ended: removes what the kernel does not."""
     with contextlib.suppress(HarnessError):  # gone already, with the namespace at its other end
         if found.link is not None:
-            _run("ip", "link", "delete", _LINK.format(found.link))
+            _run("ip", "link", "delete", LINK.format(found.link))
     cgroups.remove(cgroup(found))
     with _machine_wide():
         # To remove a mount point unmounts it in every other namespace, and another node's with it.
@@ -92,7 +92,7 @@ def _join(found: State) -> None:
     with _machine_wide():
         found.link = _free_link()
         found.save()
-        name = _LINK.format(found.link)
+        name = LINK.format(found.link)
         _run("ip", "link", "add", name, "type", "veth", "peer", "name", "eth0", "netns", init)
     here, there = (_ADDRESSES.format(found.link, end) for end in (1, 2))
     _run("ip", "address", "add", f"{here}/30", "dev", name)
@@ -112,7 +112,7 @@ def _free_link() -> int:
     routes = {route["dst"] for route in json.loads(_run("ip", "-json", "route"))}
     for number in range(_LINKS):
         taken = _ADDRESSES.format(number, 0) in {route.split("/")[0] for route in routes}
-        if _LINK.format(number) not in names and not taken:
+        if LINK.format(number) not in names and not taken:
             return number
     raise HarnessError(f"{_LINKS} nodes on one machine are enough.")
 

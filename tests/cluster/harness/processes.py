@@ -77,6 +77,15 @@ def wait_until(
         time.sleep(0.05)
 
 
+def end(process: Process, *, within_s: float) -> None:
+    """Asks a process to end (SIGTERM), and ends it when it has not done so in time."""
+    _signal(process, signal.SIGTERM)
+    deadline = time.monotonic() + within_s
+    while process.alive and time.monotonic() < deadline:
+        time.sleep(0.05)
+    kill([process])
+
+
 def kill(processes: Iterable[Process]) -> None:
     """Ends the processes at once, without their leave: a test cluster's data is thrown away."""
     doomed = list(processes)

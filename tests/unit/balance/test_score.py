@@ -40,6 +40,8 @@ def every_arrangement(weights: list[int]) -> list[np.ndarray]:
         pytest.param([5, *[0] * 95], [5], 1.0, id="one run cannot be more even"),
         pytest.param([96, *[0] * 95], [1] * 96, 0.0, id="all in one slot"),
         pytest.param([1] * 96, [1] * 96, 1.0, id="one in every slot"),
+        pytest.param([5, 3, *[0] * 94], [5, 3], 1.0, id="two unequal ones, apart"),
+        pytest.param([1000, 2, *[1] * 94], [1000, *[1] * 96], 1.0, id="a heavy one by itself"),
         pytest.param([2] * 4 + [1] * 92, [1] * 100, 1.0, id="100 runs, no slot more than two"),
         pytest.param([3, 2, 2] + [1] * 92 + [1], [1] * 100, 93 / 94, id="one too many"),
         pytest.param([7, 7, 7] + [0] * 93, [7, 7, 7], 1.0, id="three runs in three slots"),

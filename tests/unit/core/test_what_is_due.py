@@ -160,23 +160,23 @@ def test_a_crash_just_after_such_an_edit_loses_no_new_due_time_either():
 
 def test_an_index_built_before_an_edit_starts_nothing_by_the_old_timing():
     old, just_before = every(60), instant("10:00:49")
-    world = World().see(old).run_until(just_before + 0.6)
-    world.see(cron("0 12 * * *", name="other")).run_until(just_before + 0.8)  # index built here
+    world = World().see(old).run_until(just_before + 0.8)
+    world.see(cron("0 12 * * *", name="other")).run_until(just_before + 0.9)  # an index is built
     world.see(edited(old, rule=Cron("0 12 * * *")))
-    world.run_until(just_before + 1.1)  # 10:01 comes into sight, and no new index yet
+    world.run_until(just_before + 1.1)  # 10:01 comes into sight, and it is too soon for another
     assert world.run_until("10:02").started() == []
 
 
 def test_an_index_that_is_being_built_aside_during_an_edit_is_not_asked_about_it(monkeypatch):
     monkeypatch.setattr("evenkeel.core.scheduler.INLINE_SCHEDULES", 0)
     old = every(60)
-    world = World().see(old).run_until("10:00:30")
+    world = World().see(old).run_until("10:00:45")
     aside: list[messages.Message] = []
     monkeypatch.setattr(world.scheduler.inbox, "hint", _aside(world, aside))
-    world.run_until("10:00:45").see(cron("0 12 * * *", name="other")).run_until("10:00:47")
-    world.see(edited(old, rule=Cron("0 12 * * *")))
-    world.tell(aside[-1]).run_until("10:02")
-    assert world.started() == []
+    world.see(cron("0 12 * * *", name="other")).run_until("10:00:49")
+    world.see(edited(old, rule=Cron("0 12 * * *"))).run_until("10:00:52")
+    world.scheduler.inbox.hint("index", aside[0])
+    assert world.run_until("10:02").started() == []
 
 
 def _aside(world, built):

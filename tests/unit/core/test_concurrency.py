@@ -1,0 +1,183 @@
+"""SPEC 2 and 4: Allow, Forbid, Replace, Queue; and that a run holds its place to its end."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.builders import World, edited, every
+
+from evenkeel.core.overlap import Overlap, overlap
+from evenkeel.model import Concurrency, Retry, RunState, Verdict
+
+ALLOW, FORBID, REPLACE, QUEUE = Concurrency
+
+TABLE = {
+    "Allow starts beside any number": (ALLOW, 7, 0, 20, Overlap.START),
+    "Forbid starts in an empty place": (FORBID, 0, 0, 20, Overlap.START),
+    "Forbid skips when one holds the place": (FORBID, 1, 0, 20, Overlap.SKIP),
+    "Replace starts in an empty place": (REPLACE, 0, 0, 20, Overlap.START),
+    "Replace takes the place": (REPLACE, 1, 0, 20, Overlap.REPLACE),
+    "Queue starts in an empty place": (QUEUE, 0, 0, 20, Overlap.START),
+    "Queue waits when one holds the place": (QUEUE, 1, 0, 20, Overlap.QUEUE),
+    "Queue waits behind others even when the place is free": (QUEUE, 0, 1, 20, Overlap.QUEUE),
+    "Queue takes the last waiting place": (QUEUE, 1, 19, 20, Overlap.QUEUE),
+    "Queue skips when maxQueued wait": (QUEUE, 1, 20, 20, Overlap.SKIP),
+    "Queue of no length skips": (QUEUE, 1, 0, 0, Overlap.SKIP),
+}
+
+
+@pytest.mark.parametrize(
+    ("policy", "holding", "queued", "max_queued", "answer"), TABLE.values(), ids=TABLE
+)
+def test_overlap(policy, holding, queued, max_queued, answer):
+    assert overlap(policy, holding=holding, queued=queued, max_queued=max_queued) is answer
+
+
+@given(st.sampled_from(Concurrency), st.integers(0), st.integers(0), st.integers(0, 100))
+def test_overlap_is_total_and_never_queues_beyond_its_bound(policy, holding, queued, max_queued):
+    answer = overlap(policy, holding=holding, queued=queued, max_queued=max_queued)
+    assert isinstance(answer, Overlap)
+    assert answer is not Overlap.QUEUE or queued < max_queued
+
+
+# --- a minute's schedule whose Jobs take longer -----------------------------------------------
+
+
+def test_allow_lets_runs_overlap():
+    world = World().see(every(60)).run_until("10:03")
+    assert world.alive() == dict.fromkeys(["10:01:00", "10:02:00", "10:03:00"], "running")
+
+
+def test_forbid_consumes_the_due_time():
+    seen = every(60, concurrency=FORBID)
+    world = World().see(seen).run_until("10:02:30")
+    world.succeed(seen, "10:01")
+    world.run_until("10:03")
+    assert world.started() == ["10:01:00", "10:03:00"]
+    assert world.ends()[0] == ("10:02:00", "skipped", "overlap")
+    assert len(world.said("Skipped")) == 1
+
+
+def test_replace_cancels_the_running_one_and_creates_at_once():
+    seen = every(60, concurrency=REPLACE)
+    world = World().see(seen).run_until("10:01:30")
+    first = world.job(seen, "10:01")
+    world.run_until("10:02")
+    assert world.alive() == {"10:02:00": "running"}
+    assert world.ends() == [("10:01:00", "cancelled", "replaced")]
+    assert [(each.ref, each.why) for each in world.deleted] == [(first.ref, "replaced")]
+    assert len(world.jobs) == 1
+
+
+def test_queue_runs_one_after_the_other_in_order():
+    seen = every(60, concurrency=QUEUE)
+    world = World().see(seen).run_until("10:03:30")
+    assert world.alive() == {"10:01:00": "running", "10:02:00": "queued", "10:03:00": "queued"}
+    world.succeed(seen, "10:01")
+    world.succeed(seen, "10:02")
+    assert world.started() == ["10:01:00", "10:02:00", "10:03:00"]
+
+
+def test_queue_skips_beyond_max_queued():
+    world = World().see(every(60, concurrency=QUEUE, max_queued=1)).run_until("10:03")
+    assert world.ends() == [("10:03:00", "skipped", "queue_full")]
+
+
+def test_a_queued_run_that_was_cancelled_frees_its_place_in_the_queue():
+    seen = every(60, concurrency=QUEUE, max_queued=1)
+    world = World().see(seen).run_until("10:02:30")
+    assert world.cancel(seen, "10:02") is RunState.CANCELLED
+    world.run_until("10:03")
+    assert world.alive() == {"10:01:00": "running", "10:03:00": "queued"}
+
+
+def test_a_queued_run_beyond_its_starting_deadline_is_missed_when_its_turn_comes():
+    seen = every(60, concurrency=QUEUE, starting_deadline_s=30)
+    world = World().see(seen).run_until("10:02:50")
+    world.succeed(seen, "10:01")
+    assert world.ends()[-1] == ("10:02:00", "missed", "deadline")
+    assert world.started() == ["10:01:00"]
+
+
+def test_a_long_queue_survives_a_crash_in_order_and_one_at_a_time():
+    seen = every(60, concurrency=QUEUE)
+    world = World().see(seen).run_until("10:15:30")  # 14 wait, and recent tells of ten rows
+    world.crash()
+    assert list(world.alive().values()) == ["running"] + ["queued"] * 14
+    for minute in range(1, 16):
+        world.succeed(seen, f"10:{minute:02}")
+    assert world.started() == [f"10:{minute:02}:00" for minute in range(1, 16)]
+
+
+def test_a_queue_waits_through_a_pause_and_goes_on_when_it_ends():
+    seen = every(60, concurrency=QUEUE, pause_after_failures=1)
+    world = World().see(seen).run_until("10:02:30")
+    world.fail(seen, "10:01")
+    assert world.alive() == {"10:02:00": "queued"}
+    world.see(edited(seen, template_hash="second"))
+    assert world.started() == ["10:01:00", "10:02:00"]
+
+
+# --- the place is held through retries --------------------------------------------------------
+
+RETRY_LATER = Retry(limit=1, delay_s=300)
+
+
+def test_forbid_skips_while_a_retry_is_waited_for():
+    seen = every(60, concurrency=FORBID, retry=RETRY_LATER)
+    world = World().see(seen).run_until("10:01:10")
+    world.fail(seen, "10:01")
+    world.run_until("10:02")
+    assert world.alive() == {"10:01:00": "retrying"}
+    assert world.ends() == [("10:02:00", "skipped", "overlap")]
+
+
+def test_queue_waits_while_a_retry_is_waited_for():
+    seen = every(60, concurrency=QUEUE, retry=RETRY_LATER)
+    world = World().see(seen).run_until("10:01:10")
+    world.fail(seen, "10:01")
+    world.run_until("10:02")
+    assert world.alive() == {"10:01:00": "retrying", "10:02:00": "queued"}
+
+
+def test_replace_cancels_the_waiting_retry():
+    seen = every(60, concurrency=REPLACE, retry=RETRY_LATER)
+    world = World().see(seen).run_until("10:01:10")
+    world.fail(seen, "10:01")
+    world.run_until("10:10")
+    assert world.ends()[0] == ("10:01:00", "cancelled", "replaced")
+    assert [attempt for run, attempt, _ in world.creations if attempt > 1] == []
+
+
+def test_the_failed_job_of_a_replaced_retry_is_cleaned_up_by_history():
+    seen = every(60, concurrency=REPLACE, retry=RETRY_LATER, keep_failed=0)
+    world = World().see(seen).run_until("10:01:10")
+    world.fail(seen, "10:01")
+    world.run_until("10:02:30")
+    assert [fact.run.due for fact in world.jobs.values()] == [world.job(seen, "10:02").run.due]
+
+
+def test_a_held_run_holds_its_place():
+    world = World(answering=lambda _: Verdict.HELD)
+    world.see(every(20, concurrency=FORBID)).run_until("10:00:40")
+    assert world.ends() == [("10:00:40", "skipped", "overlap")]
+
+
+def test_replace_deletes_a_job_whose_create_was_under_way():
+    seen = every(60, concurrency=REPLACE)
+    world = World(answering=lambda _: None).see(seen).run_until("10:02")
+    assert world.ends() == [("10:01:00", "cancelled", "replaced")]
+    world.answer(world.in_flight[0], Verdict.CREATED)
+    assert world.jobs == {}
+    assert world.alive() == {"10:02:00": "pending"}
+
+
+# --- priorities -------------------------------------------------------------------------------
+
+
+def test_runs_due_together_are_launched_with_what_orders_them():
+    world = World().see(every(60, name="low", priority=-5)).see(every(60, name="high", priority=5))
+    world.run_until("10:01")
+    assert {launch.schedule.name: launch.schedule.priority for launch in world.launches} == {
+        "low": -5,
+        "high": 5,
+    }

@@ -1,0 +1,220 @@
+"""SPEC 4: the name is the lock, each create verdict has its path, and cancelling at any time."""
+
+import pytest
+from tests.builders import World, edited, every, instant
+
+from evenkeel.model import JobPhase, RunId, RunState, Verdict
+from evenkeel.resource.job import job_name
+
+TEN_MINUTES = 600
+
+
+def test_created_runs_and_its_lateness_is_observed():
+    world = World().see(every(TEN_MINUTES)).run_until("10:10")
+    assert world.alive() == {"10:10:00": "running"}
+    assert [(each.metric, each.value) for each in world.observed] == [("lateness", 0.0)]
+    assert world.said("Created") == [f"created job {world.names_created()[0]}"]
+    assert world.condition("Degraded") == ("False", "AsExpected")
+
+
+def test_adopted_runs_as_if_created_but_says_nothing_of_lateness():
+    seen = every(TEN_MINUTES)
+    world = World(answering=lambda _: None).see(seen).run_until("10:10")
+    world.answer(world.in_flight[0], Verdict.CREATED)
+    world.observed.clear()
+    world.answering = lambda _: Verdict.CREATED
+    world.crash()
+    assert world.alive() == {"10:10:00": "running"}
+    assert len(world.creations) == 1
+    assert world.observed == []
+
+
+def test_an_adopted_job_that_has_ended_ends_its_run():
+    seen = every(TEN_MINUTES)
+    world = World(answering=lambda _: None).see(seen).run_until("10:10")
+    launch = world.in_flight[0]
+    name = job_name(seen.name, launch.run)
+    from tests.builders import job
+
+    world.jobs[name] = job(seen, "10:10", JobPhase.SUCCEEDED)  # by another process of ours
+    world.answer(launch, Verdict.CREATED)
+    assert world.counts() == {"succeeded": 1}
+
+
+def test_taken_fails_the_run_names_the_condition_and_deletes_nothing():
+    seen = every(TEN_MINUTES)
+    world = World(answering=lambda _: None).see(seen).run_until("10:10")
+    world.answer(world.in_flight[0], Verdict.TAKEN, message="a Job of that name is another's")
+    assert world.ends() == [("10:10:00", "failed", "name_taken")]
+    assert world.condition("Degraded") == ("True", "NameTaken")
+    assert world.deleted == []
+
+
+def test_refused_fails_without_a_retry_before_the_next_due_time():
+    seen = every(TEN_MINUTES)
+    world = World(answering=lambda _: Verdict.REFUSED).see(seen).run_until("10:19:59")
+    assert world.ends() == [("10:10:00", "failed", "refused")]
+    assert len(world.launches) == 1
+    world.run_until("10:20")
+    assert len(world.launches) == 2
+
+
+def test_held_waits_degraded_and_recovers():
+    seen = every(TEN_MINUTES)
+    world = World(answering=lambda _: None).see(seen).run_until("10:10")
+    world.answering = lambda _: Verdict.CREATED
+    world.answer(world.in_flight[0], Verdict.HELD, reason="QuotaExceeded", message="exceeded quota")
+    assert world.condition("Degraded") == ("True", "QuotaExceeded")
+    assert world.alive() == {"10:10:00": "held"}
+    world.run_until("10:10:02")
+    assert world.condition("Degraded") == ("False", "AsExpected")
+
+
+def test_unknown_for_ever_is_lost():
+    world = World(answering=lambda _: Verdict.UNKNOWN).see(every(TEN_MINUTES)).run_until("10:10")
+    assert world.ends() == [("10:10:00", "lost", "outcome_unknown")]
+    assert len(world.launches) == 1
+
+
+def test_an_answer_to_an_attempt_of_the_past_changes_nothing():
+    from evenkeel.core.messages import Launched
+    from evenkeel.model import JobRef
+
+    seen = every(TEN_MINUTES)
+    world = World().see(seen).run_until("10:10")
+    run = RunId(seen.uid, instant("10:10"))
+    world.tell(Launched(run, 7, Verdict.REFUSED, JobRef("shop", "x"), world.now))
+    world.tell(
+        Launched(RunId("nobody", run.due), 1, Verdict.CREATED, JobRef("shop", "x"), world.now)
+    )
+    assert world.alive() == {"10:10:00": "running"}
+
+
+# --- short ttlSecondsAfterFinished ------------------------------------------------------------
+
+
+def test_a_short_lived_job_is_marked_before_its_create():
+    marks = []
+    seen = every(TEN_MINUTES, ttl_s=60)
+    world = World().see(seen)
+    world.answering = lambda launch: (
+        marks.append(world.status()["mark"]) or (Verdict.CREATED if launch.mark_first else None)
+    )
+    world.run_until("10:10")
+    assert marks == ["2026-03-02T10:10:00Z"]
+    assert world.alive() == {"10:10:00": "running"}
+
+
+@pytest.mark.parametrize(("ttl_s", "first"), [(None, False), (300, False), (299, True), (0, True)])
+def test_which_jobs_are_marked_first(ttl_s, first):
+    world = World().see(every(TEN_MINUTES, ttl_s=ttl_s)).run_until("10:10")
+    assert world.launches[0].mark_first is first
+
+
+def test_a_marked_run_whose_job_is_not_found_after_a_crash_is_lost_and_never_launched_again():
+    world = World(answering=lambda _: None).see(every(TEN_MINUTES, ttl_s=0)).run_until("10:10")
+    world.answering = lambda _: Verdict.CREATED
+    world.crash().run_until("10:19")
+    assert world.ends() == [("10:10:00", "lost", "outcome_unknown")]
+    assert world.creations == []
+
+
+def test_a_marked_run_whose_job_is_there_after_a_crash_is_followed():
+    seen = every(TEN_MINUTES, ttl_s=0)
+    world = World(answering=lambda _: None).see(seen).run_until("10:10")
+    world.writes = False
+    world.answer(world.in_flight[0], Verdict.CREATED)
+    world.writes = True
+    world.crash()
+    world.succeed(seen, "10:10")
+    assert world.counts() == {"succeeded": 1}
+
+
+# --- cancelling -------------------------------------------------------------------------------
+
+
+def test_cancelled_before_its_instant_it_never_starts():
+    seen = every(TEN_MINUTES)
+    world = World().see(seen).run_until("10:09:55")
+    assert world.cancel(seen, "10:10") is RunState.CANCELLED
+    world.run_until("10:15")
+    assert world.launches == []
+    assert [each.run.due for each in world.let_go] == [instant("10:10")]
+    assert world.ends() == [("10:10:00", "cancelled", "cancelled")]
+
+
+def test_cancelled_before_its_instant_it_does_not_come_back_by_a_crash():
+    seen = every(TEN_MINUTES)
+    world = World().see(seen).run_until("10:09:55")
+    world.cancel(seen, "10:10")
+    world.crash().run_until("10:15")
+    assert world.launches == []
+    assert world.verdicts() == 1
+
+
+def test_cancelled_before_its_instant_it_does_not_come_back_by_an_edit():
+    seen = every(TEN_MINUTES)
+    world = World().see(seen).run_until("10:09:52")
+    world.cancel(seen, "10:10")
+    world.see(edited(seen, rule=every(60).timing.rule)).run_until("10:10:30")
+    assert world.started() == []
+    world.run_until("10:11")
+    assert world.started() == ["10:11:00"]
+
+
+def test_cancelled_during_its_create_its_job_is_deleted_once_it_exists():
+    seen = every(TEN_MINUTES)
+    world = World(answering=lambda _: None).see(seen).run_until("10:10")
+    assert world.cancel(seen, "10:10") is RunState.CANCELLED
+    world.answer(world.in_flight[0], Verdict.CREATED)
+    assert world.jobs == {}
+    assert world.counts() == {"cancelled": 1}
+
+
+@pytest.mark.parametrize("verdict", [Verdict.HELD, Verdict.REFUSED, Verdict.TAKEN, Verdict.UNKNOWN])
+def test_cancelled_during_a_create_that_came_to_nothing_it_is_only_cancelled(verdict):
+    seen = every(TEN_MINUTES)
+    world = World(answering=lambda _: None).see(seen).run_until("10:10")
+    world.cancel(seen, "10:10")
+    world.answer(world.in_flight[0], verdict)
+    world.run_until("10:19")
+    assert world.counts() == {"cancelled": 1}
+    assert world.deleted == []
+    assert len(world.launches) == 1
+
+
+def test_cancelled_after_its_create_its_job_is_deleted_and_its_record_stays():
+    seen = every(TEN_MINUTES)
+    world = World().see(seen).run_until("10:10")
+    assert world.cancel(seen, "10:10") is RunState.CANCELLED
+    assert world.jobs == {}
+    assert world.status()["recent"][0]["state"] == "cancelled"
+
+
+def test_cancelled_while_held_it_is_not_tried_again():
+    seen = every(TEN_MINUTES)
+    world = World(answering=lambda _: Verdict.HELD).see(seen).run_until("10:10")
+    world.cancel(seen, "10:10")
+    assert len(world.run_until("10:11").launches) == 1
+
+
+def test_cancelled_runs_are_not_retried():
+    from evenkeel.model import Retry
+
+    seen = every(TEN_MINUTES, retry=Retry(limit=3, delay_s=1))
+    world = World().see(seen).run_until("10:10")
+    world.cancel(seen, "10:10")
+    assert len(world.run_until("10:12").creations) == 1
+
+
+def test_cancelling_what_is_not_there_answers_none():
+    seen = every(TEN_MINUTES)
+    assert World().see(seen).cancel(seen, "09:00") is None
+
+
+def test_cancelling_twice_answers_the_same_and_counts_once():
+    seen = every(TEN_MINUTES)
+    world = World().see(seen).run_until("10:10")
+    assert world.cancel(seen, "10:10") is RunState.CANCELLED
+    assert world.cancel(seen, "10:10") is RunState.CANCELLED
+    assert world.counts() == {"cancelled": 1}

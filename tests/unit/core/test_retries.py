@@ -1,0 +1,277 @@
+"""SPEC 2 and 4: a failed Job becomes a new attempt of the same run; too many failures pause."""
+
+import pytest
+from tests.builders import World, cron, edited, every, instant, job, rejection
+
+from evenkeel.model import Cron, JobPhase, Retry, RunState, Verdict
+from evenkeel.resource.job import job_name
+
+
+def test_attempts_are_jobs_of_their_own_after_growing_delays():
+    seen = every(3600, retry=Retry(limit=4, delay_s=10, factor=3, max_delay_s=60))
+    world = World().see(seen).run_until("11:00")
+    for attempt in range(1, 5):
+        world.fail(seen, "11:00", attempt)
+        world.run_until(world.now + 61)
+    began = [at for _, _, at in world.creations]
+    failed = [began[0], *(began[0] + 61 * k for k in range(1, 4))]
+    assert [round(at - f) for at, f in zip(began[1:], failed, strict=True)] == [10, 30, 60, 60]
+    names = world.names_created()
+    assert names[1:] == [f"{names[0]}-r{attempt}" for attempt in (2, 3, 4, 5)]
+
+
+def test_counters_count_runs_not_attempts():
+    seen = every(3600, retry=Retry(limit=1, delay_s=1))
+    world = World().see(seen).run_until("11:00")
+    world.fail(seen, "11:00")
+    assert world.counts() == {}
+    world.run_until("11:00:05")
+    world.fail(seen, "11:00", 2)
+    assert world.counts() == {"failed": 1}
+    assert world.ends() == [("11:00:00", "failed", "BackoffLimitExceeded")]
+
+
+def test_a_run_that_succeeds_at_its_second_attempt_has_succeeded():
+    seen = every(3600, retry=Retry(limit=1, delay_s=1))
+    world = World().see(seen).run_until("11:00")
+    world.fail(seen, "11:00")
+    world.run_until("11:00:05")
+    world.succeed(seen, "11:00", 2)
+    assert world.counts() == {"succeeded": 1}
+    assert world.status()["consecutiveFailures"] == 0
+
+
+def test_end_time_and_starting_deadline_bound_only_the_first_attempt():
+    seen = every(
+        3600, retry=Retry(limit=1, delay_s=600), end=instant("11:01"), starting_deadline_s=60
+    )
+    world = World().see(seen).run_until("11:00:30")
+    world.fail(seen, "11:00")
+    world.run_until("11:11")
+    assert [attempt for _, attempt, _ in world.creations] == [1, 2]
+
+
+def test_no_new_attempt_while_suspended_and_one_after():
+    seen = every(3600, retry=Retry(limit=1, delay_s=60))
+    world = World().see(seen).run_until("11:00:10")
+    world.fail(seen, "11:00")
+    world.see(edited(seen, suspend=True)).run_until("11:10")
+    assert len(world.creations) == 1
+    world.see(edited(edited(seen))).run_until("11:10:05")
+    assert [attempt for _, attempt, _ in world.creations] == [1, 2]
+
+
+def test_no_new_attempt_after_deletion():
+    seen = every(3600, retry=Retry(limit=1, delay_s=60))
+    world = World().see(seen).run_until("11:00:10")
+    world.fail(seen, "11:00")
+    world.gone(seen)
+    assert len(world.run_until("11:10").creations) == 1
+
+
+def test_a_retry_waits_while_the_schedule_is_rejected():
+    seen = every(3600, retry=Retry(limit=1, delay_s=5))
+    world = World().see(seen).run_until("11:00:10")
+    world.fail(seen, "11:00")
+    world.see(rejection(seen)).run_until("11:05")
+    assert len(world.creations) == 1
+    world.see(edited(edited(seen))).run_until("11:06")
+    assert [attempt for _, attempt, _ in world.creations] == [1, 2]
+
+
+@pytest.mark.parametrize("with_job", [True, False], ids=["its Job is left", "its Job is gone"])
+def test_a_crash_between_two_attempts_neither_skips_nor_adds_one(with_job):
+    seen = every(3600, retry=Retry(limit=1, delay_s=60))
+    world = World().see(seen).run_until("11:00:10")
+    world.fail(seen, "11:00")
+    if not with_job:
+        world.remove(world.job(seen, "11:00"))
+    world.crash().run_until("11:02")
+    world.fail(seen, "11:00", 2)
+    world.run_until("11:20")
+    assert [attempt for _, attempt, _ in world.creations] == [1, 2]
+    assert world.counts() == {"failed": 1}
+
+
+def test_a_held_second_attempt_is_the_second_attempt_after_a_crash_too():
+    seen = every(3600, retry=Retry(limit=2, delay_s=5))
+    world = World().see(seen).run_until("11:00:10")
+    world.answering = lambda _: Verdict.HELD
+    world.fail(seen, "11:00")
+    world.run_until("11:00:20")
+    assert world.alive() == {"11:00:00": "held"}
+    world.remove(world.job(seen, "11:00"))  # ttlSecondsAfterFinished
+    world.answering = lambda _: Verdict.CREATED
+    world.crash().run_until("11:01")
+    assert world.names_created()[-1].endswith("-r2")
+
+
+def test_a_second_attempt_whose_job_vanished_while_nobody_watched_is_lost():
+    seen = every(3600, retry=Retry(limit=3, delay_s=1))
+    world = World().see(seen).run_until("11:00:10")
+    world.fail(seen, "11:00")
+    world.run_until("11:00:20")
+    world.remove(world.job(seen, "11:00", 2), told=False)  # the first attempt's Job is still there
+    world.crash().run_until("11:05")
+    assert world.ends() == [("11:00:00", "lost", "outcome_unknown")]
+    assert [attempt for _, attempt, _ in world.creations] == [1, 2]
+
+
+def test_an_older_attempts_job_changes_nothing():
+    seen = every(3600, retry=Retry(limit=1, delay_s=1))
+    world = World().see(seen).run_until("11:00:10")
+    world.fail(seen, "11:00")
+    world.run_until("11:00:20")
+    world.remove(world.job(seen, "11:00"))
+    assert world.alive() == {"11:00:00": "running"}
+
+
+# --- pauseAfterFailures -----------------------------------------------------------------------
+
+
+def paused_after_two() -> tuple[World, object]:
+    seen = cron("* * * * *", pause_after_failures=2)
+    world = World().see(seen)
+    for due in ("10:01", "10:02"):
+        world.run_until(due)
+        world.fail(seen, due)
+    return world, seen
+
+
+def test_failures_in_a_row_pause_the_schedule_and_say_so():
+    world, _ = paused_after_two()
+    world.run_until("10:10")
+    assert world.started() == ["10:01:00", "10:02:00"]
+    assert world.condition("Active") == ("False", "Paused")
+    assert world.status()["pause"]["by"] == "evenkeel"
+    assert "2 runs in a row failed" in world.status()["pause"]["reason"]
+    assert len(world.said("Paused")) == 1
+
+
+def test_a_success_between_them_starts_the_count_anew():
+    seen = cron("* * * * *", pause_after_failures=2)
+    world = World().see(seen).run_until("10:03")
+    world.fail(seen, "10:01")
+    world.succeed(seen, "10:02")
+    world.fail(seen, "10:03")
+    assert "pause" not in world.status()
+
+
+def test_a_lost_run_counts_as_a_failure():
+    seen = cron("* * * * *", pause_after_failures=1)
+    world = World().see(seen).run_until("10:01")
+    world.remove(world.job(seen, "10:01"))
+    assert world.condition("Active") == ("False", "Paused")
+
+
+CLEARED_BY = {
+    "a timing edit": {"rule": Cron("*/2 * * * *")},
+    "a template edit": {"template_hash": "second"},
+}
+
+
+@pytest.mark.parametrize("change", CLEARED_BY.values(), ids=CLEARED_BY)
+def test_it_is_cleared_by(change):
+    world, seen = paused_after_two()
+    world.run_until("10:09:30").see(edited(seen, **change)).run_until("10:10:30")
+    assert "pause" not in world.status()
+    assert world.condition("Active") == ("True", "Scheduled")
+    assert world.started()[2:] == ["10:10:00"]
+    assert ("10:03:00..10:09:00 x7", "skipped", "paused") in world.ends()
+
+
+def test_it_is_cleared_by_resume():
+    world, seen = paused_after_two()
+    world.run_until("10:05:30").see(edited(seen, suspend=True)).run_until("10:07:30")
+    world.see(edited(edited(seen))).run_until("10:08:30")
+    assert "pause" not in world.status()
+    assert world.started()[2:] == ["10:08:00"]
+    assert world.verdicts() + len(world.alive()) == 8
+
+
+def test_it_is_not_cleared_by_another_edit():
+    world, seen = paused_after_two()
+    world.run_until("10:05").see(edited(seen, priority=7)).run_until("10:10")
+    assert world.condition("Active") == ("False", "Paused")
+
+
+def test_it_survives_a_crash():
+    world, _ = paused_after_two()
+    world.crash(for_s=300).run_until("10:20")
+    assert world.started() == ["10:01:00", "10:02:00"]
+
+
+# --- pendingDeadlineSeconds -------------------------------------------------------------------
+
+
+def pending(world: World, seen) -> None:
+    world.change(world.job(seen, "10:10"), phase=JobPhase.WAITING, started=instant("10:10"))
+
+
+def looked(world: World, **found):
+    from evenkeel.core.messages import PodsLookedAt
+
+    look = world.looked_at[-1]
+    found = {"started": False, "reason": "unschedulable", "message": "0/3 nodes"} | found
+    world.tell(PodsLookedAt(look.run, look.attempt, **found))
+
+
+def test_a_job_without_a_started_pod_fails_by_its_deadline_and_is_deleted():
+    seen = every(600, pending_deadline_s=60)
+    world = World().see(seen).run_until("10:10")
+    pending(world, seen)
+    assert world.run_until("10:10:59").looked_at == []
+    world.run_until("10:11")
+    looked(world)
+    assert world.ends() == [("10:10:00", "failed", "unschedulable")]
+    assert "0/3 nodes" in world.said("Failed")[0]
+    assert world.jobs == {}
+
+
+def test_a_pod_that_started_after_all_is_left_alone():
+    seen = every(600, pending_deadline_s=60)
+    world = World().see(seen).run_until("10:10")
+    pending(world, seen)
+    world.run_until("10:11")
+    looked(world, started=True)
+    assert world.alive() == {"10:10:00": "running"}
+
+
+def test_a_pod_that_never_started_is_retried_as_any_failure():
+    seen = every(600, pending_deadline_s=60, retry=Retry(limit=1, delay_s=5))
+    world = World().see(seen).run_until("10:10")
+    pending(world, seen)
+    world.run_until("10:11")
+    looked(world)
+    world.run_until("10:11:10")
+    assert [attempt for _, attempt, _ in world.creations] == [1, 2]
+    assert list(world.jobs) == [job_name("report", job(seen, "10:10").run, 2)]
+
+
+def test_the_clock_of_a_job_suspended_by_others_stands_still():
+    seen = every(600, pending_deadline_s=60)
+    world = World().see(seen).run_until("10:10")
+    world.change(world.job(seen, "10:10"), phase=JobPhase.SUSPENDED, started=None)
+    world.run_until("10:15")
+    assert world.looked_at == []
+    world.change(world.job(seen, "10:10"), phase=JobPhase.WAITING, started=instant("10:15"))
+    assert world.run_until("10:15:59").looked_at == []
+    assert len(world.run_until("10:16").looked_at) == 1
+
+
+def test_the_deadline_is_kept_across_a_crash():
+    seen = every(600, pending_deadline_s=60)
+    world = World().see(seen).run_until("10:10")
+    pending(world, seen)
+    world.crash(for_s=20).run_until("10:11")
+    assert len(world.looked_at) == 1
+
+
+def test_a_run_cancelled_while_its_pods_are_looked_at_stays_cancelled():
+    seen = every(600, pending_deadline_s=60)
+    world = World().see(seen).run_until("10:10")
+    pending(world, seen)
+    world.run_until("10:11")
+    assert world.cancel(seen, "10:10") is RunState.CANCELLED
+    looked(world)
+    assert world.counts() == {"cancelled": 1}

@@ -1,0 +1,117 @@
+"""SPEC 2: suspended, nothing runs; resumed, nothing of what passed meanwhile runs."""
+
+import pytest
+from tests.builders import World, cron, edited, every, once
+
+from evenkeel.model import Concurrency, Cron, MissedRuns
+
+EVERY_MINUTE = "* * * * *"
+
+
+@pytest.mark.parametrize("policy", MissedRuns)
+def test_a_suspended_span_is_one_row_and_never_runs(policy):
+    seen = cron(EVERY_MINUTE, missed_runs=policy)
+    world = World().see(seen).run_until("10:01:30")
+    world.see(edited(seen, suspend=True)).run_until("10:10:30")
+    world.see(edited(edited(seen))).run_until("10:12:30")
+    assert world.started() == ["10:01:00", "10:11:00", "10:12:00"]
+    assert world.ends() == [("10:02:00..10:10:00 x9", "skipped", "suspended")]
+    assert world.status()["resumedAt"] == "2026-03-02T10:10:30Z"
+
+
+def test_suspended_says_so_and_has_no_next_run():
+    seen = cron(EVERY_MINUTE)
+    world = World().see(seen).see(edited(seen, suspend=True))
+    assert world.condition("Active") == ("False", "Suspended")
+    assert "nextRunTime" not in world.status()
+    assert world.status()["upcoming"] == []
+    assert world.status()["suspendedSince"] == "2026-03-02T10:00:00Z"
+
+
+def test_suspended_from_its_creation_and_resumed():
+    seen = cron(EVERY_MINUTE, suspend=True)
+    world = World().see(seen).run_until("10:05:30")
+    world.see(edited(seen, suspend=False)).run_until("10:06")
+    assert world.started() == ["10:06:00"]
+    assert world.ends() == [("10:01:00..10:05:00 x5", "skipped", "suspended")]
+
+
+def test_resumed_while_the_operator_was_away():
+    seen = cron(EVERY_MINUTE)
+    world = World().see(seen).run_until("10:01:30").see(edited(seen, suspend=True))
+    world.schedules[seen.uid] = edited(edited(seen))
+    world.crash(for_s=600).run_until("10:12")
+    assert world.started() == ["10:01:00", "10:12:00"]
+    assert world.ends() == [("10:02:00..10:11:00 x10", "skipped", "suspended")]
+
+
+def test_resumed_by_the_same_edit_that_changes_the_timing():
+    seen = cron(EVERY_MINUTE)
+    world = World().see(seen).run_until("10:01:30").see(edited(seen, suspend=True))
+    world.run_until("10:10:30")
+    world.see(edited(edited(seen), rule=Cron("*/5 * * * *"))).run_until("10:15")
+    assert world.started() == ["10:01:00", "10:15:00"]
+    assert world.ends() == [("10:02:00..10:10:00 x9", "skipped", "suspended")]
+
+
+def test_a_timing_edited_while_suspended_is_counted_by_each_timing_for_its_time():
+    seen = cron(EVERY_MINUTE, suspend=True)
+    world = World().see(seen).run_until("10:10:30")
+    slower = edited(seen, rule=Cron("*/5 * * * *"))
+    world.see(slower).run_until("10:30:30")
+    world.see(edited(slower, suspend=False))
+    assert world.ends() == [
+        ("10:01:00..10:10:00 x10", "skipped", "suspended"),
+        ("10:15:00..10:30:00 x4", "skipped", "suspended"),
+    ]
+
+
+def test_a_run_that_was_prepared_is_let_go():
+    seen = cron(EVERY_MINUTE)
+    world = World().see(seen).run_until("10:00:55")
+    world.see(edited(seen, suspend=True))
+    assert len(world.let_go) == 1
+    world.run_until("10:01:30").see(edited(edited(seen)))
+    assert world.ends() == [("10:01:00", "skipped", "suspended")]
+
+
+def test_a_run_that_was_prepared_starts_when_resumed_in_time():
+    seen = cron(EVERY_MINUTE)
+    world = World().see(seen).run_until("10:00:55").see(edited(seen, suspend=True))
+    world.see(edited(edited(seen))).run_until("10:01")
+    assert world.started() == ["10:01:00"]
+
+
+def test_running_jobs_go_on():
+    seen = cron(EVERY_MINUTE)
+    world = World().see(seen).run_until("10:01").see(edited(seen, suspend=True))
+    world.succeed(seen, "10:01")
+    assert world.counts() == {"succeeded": 1}
+
+
+def test_queued_runs_are_skipped():
+    seen = every(60, concurrency=Concurrency.QUEUE)
+    world = World().see(seen).run_until("10:02:30").see(edited(seen, suspend=True))
+    assert world.ends() == [("10:02:00", "skipped", "suspended")]
+
+
+def test_a_suspended_single_run_is_skipped_not_run_late():
+    seen = once("10:05", suspend=True)
+    world = World().see(seen).run_until("10:06").see(edited(seen, suspend=False))
+    assert world.started() == []
+    assert world.ends() == [("10:05:00", "skipped", "suspended")]
+
+
+def test_a_job_created_just_before_a_crash_is_not_also_part_of_the_suspended_span():
+    seen = cron(EVERY_MINUTE)
+    world = World(answering=lambda _: None).see(seen).run_until("10:01")
+    world.see(edited(seen, suspend=True))
+    world.writes = False
+    from evenkeel.model import Verdict
+
+    world.answer(world.in_flight[0], Verdict.CREATED)
+    world.writes = True
+    world.schedules[seen.uid] = edited(edited(seen))
+    world.crash(for_s=150)  # 10:03:30
+    assert world.alive() == {"10:01:00": "running"}
+    assert world.ends() == [("10:02:00..10:03:00 x2", "skipped", "suspended")]

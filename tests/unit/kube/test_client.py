@@ -1,0 +1,166 @@
+"""The client against a small server on loopback: what it takes for sent, answered, refused."""
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator, Awaitable, Callable
+
+import pytest
+from aiohttp import web
+from kubernetes import client as kubernetes_client
+
+from evenkeel.kube.api import NoAnswer, NotSent
+from evenkeel.kube.client import KubeClient
+from evenkeel.kube.credentials import Credentials
+
+Answer = Callable[[web.Request], Awaitable[web.StreamResponse]]
+OLD, NEW = "old-token", "new-token"
+
+
+class Server:
+    """Answers what the test sets; remembers who asked with which token."""
+
+    def __init__(self) -> None:
+        self.answer: Answer = _ok
+        self.tokens: list[str] = []
+        self.token = OLD
+        self.port = 0
+
+    async def handle(self, request: web.Request) -> web.StreamResponse:
+        self.tokens.append(request.headers.get("Authorization", ""))
+        return await self.answer(request)
+
+    def credentials(self) -> Credentials:
+        """As the projected token file would give them: the newest."""
+        configuration = kubernetes_client.Configuration()
+        configuration.host = f"http://127.0.0.1:{self.port}"
+        configuration.api_key = {"authorization": self.token}
+        configuration.api_key_prefix = {"authorization": "Bearer"}
+        return Credentials(configuration.host, None, configuration, fingerprint=self.token)
+
+
+@pytest.fixture
+async def server() -> AsyncIterator[Server]:
+    found = Server()
+    app = web.Application()
+    app.router.add_route("*", "/{path:.*}", found.handle)
+    runner = web.AppRunner(app, shutdown_timeout=0.1)
+    await runner.setup()
+    site = web.TCPSite(runner, "127.0.0.1", 0)
+    await site.start()
+    found.port = runner.addresses[0][1]
+    yield found
+    await runner.cleanup()
+
+
+@pytest.fixture
+async def client(server: Server) -> AsyncIterator[KubeClient]:
+    async with KubeClient(server.credentials, timeout_s=0.3, connections=4) as found:
+        yield found
+
+
+async def _ok(request: web.Request) -> web.StreamResponse:
+    return web.json_response({"path": request.path_qs})
+
+
+async def test_an_answer_is_status_body_and_headers(client: KubeClient) -> None:
+    reply = await client.call("GET", "/api", params={"limit": "1"})
+    assert (reply.status, reply.json()) == (200, {"path": "/api?limit=1"})
+
+
+async def test_a_token_that_was_rotated_is_read_again_and_the_call_repeated_once(
+    server: Server, client: KubeClient
+) -> None:
+    async def only_new(request: web.Request) -> web.StreamResponse:
+        known = request.headers["Authorization"] == f"Bearer {NEW}"
+        return web.Response(status=200 if known else 401)
+
+    server.answer = only_new
+    server.token = NEW
+    assert (await client.call("GET", "/api")).status == 200
+    assert server.tokens == [f"Bearer {OLD}", f"Bearer {NEW}"]
+
+
+async def test_a_refusal_of_the_same_token_is_not_asked_again(
+    server: Server, client: KubeClient
+) -> None:
+    async def nobody(request: web.Request) -> web.StreamResponse:
+        return web.Response(status=401)
+
+    server.answer = nobody
+    assert (await client.call("GET", "/api")).status == 401
+    assert len(server.tokens) == 1
+
+
+async def test_many_refused_at_once_read_the_credentials_once(
+    server: Server, client: KubeClient
+) -> None:
+    async def only_new(request: web.Request) -> web.StreamResponse:
+        known = request.headers["Authorization"] == f"Bearer {NEW}"
+        return web.Response(status=200 if known else 401)
+
+    server.answer = only_new
+    server.token = NEW
+    replies = await asyncio.gather(*(client.call("GET", "/api") for _ in range(4)))
+    assert [reply.status for reply in replies] == [200] * 4
+
+
+async def test_nobody_listening_means_not_sent() -> None:
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        server = Server()
+        server.port = unused.getsockname()[1]
+        async with KubeClient(server.credentials, timeout_s=0.3, connections=1) as client:
+            with pytest.raises(NotSent):
+                await client.call("POST", "/jobs", body=b"{}")
+
+
+async def test_silence_after_sending_means_no_answer(server: Server, client: KubeClient) -> None:
+    async def silent(request: web.Request) -> web.StreamResponse:
+        await asyncio.sleep(5)
+        return web.Response()
+
+    server.answer = silent
+    with pytest.raises(NoAnswer):
+        await client.call("POST", "/jobs", body=b"{}")
+
+
+async def test_a_connection_that_breaks_after_sending_means_no_answer(
+    server: Server, client: KubeClient
+) -> None:
+    async def broken(request: web.Request) -> web.StreamResponse:
+        assert request.transport is not None
+        request.transport.close()
+        return web.Response()
+
+    server.answer = broken
+    with pytest.raises(NoAnswer):
+        await client.call("POST", "/jobs", body=b"{}")
+
+
+async def test_a_watch_gives_whole_lines_however_they_arrive(
+    server: Server, client: KubeClient
+) -> None:
+    long = b"x" * 700_000
+
+    async def stream(request: web.Request) -> web.StreamResponse:
+        response = web.StreamResponse()
+        await response.prepare(request)
+        for part in (b'{"a"', b":1}\n{", b'"b":2}\n\n', long, b"\n"):
+            await response.write(part)
+            await asyncio.sleep(0.01)
+        return response
+
+    server.answer = stream
+    async with client.watch("/jobs", {"resourceVersion": "1"}) as watch:
+        lines = [line async for line in watch.lines()]
+    assert lines == [b'{"a":1}', b'{"b":2}', long]
+
+
+async def test_a_watch_that_is_refused_says_why(server: Server, client: KubeClient) -> None:
+    async def gone(request: web.Request) -> web.StreamResponse:
+        return web.json_response({"reason": "Expired", "message": "too old"}, status=410)
+
+    server.answer = gone
+    async with client.watch("/jobs", {}) as watch:
+        assert watch.status == 410
+        assert (await watch.reply()).message == "too old"
