@@ -206,9 +206,7 @@ class Connection:
                 await asyncio.sleep(TIMEOUT_S)
                 raise NoAnswer("time-out")
             case "429":
-                return status_reply(
-                    429, "TooManyRequests", "too many requests", Retry_After="2"
-                )
+                return status_reply(429, "TooManyRequests", "too many requests", Retry_After="2")
             case "500":
                 return status_reply(500, "InternalError", "etcdserver: no leader")
             case "500 done" | "504 done":

@@ -70,7 +70,9 @@ def _one_job_per_run(outcome: Outcome) -> Iterator[str]:
             if not failed and one.deleted_at is None:
                 yield f"{where}: attempt {following.attempt} although {one.name} had not failed"
         for job in jobs:
-            if job.name != job_name(_name(outcome, uid).split("/")[1], RunId(uid, due), job.attempt):
+            if job.name != job_name(
+                _name(outcome, uid).split("/")[1], RunId(uid, due), job.attempt
+            ):
                 yield f"{where}: the Job is named {job.name}"
 
 
@@ -93,7 +95,11 @@ def _never_backwards(outcome: Outcome) -> Iterator[str]:
         for (_, old), (at, new) in zip(stored, stored[1:], strict=False):
             for what, before, after in (
                 ("mark", old.get("mark"), new.get("mark")),
-                ("timing.since", _since(old), _since(new)),
+                (
+                    "timing.since",
+                    None if "wall" in outcome.world.tags else _since(old),
+                    _since(new),
+                ),
                 ("lastScheduleTime", old.get("lastScheduleTime"), new.get("lastScheduleTime")),
             ):
                 if before and (not after or after < before):
@@ -114,9 +120,7 @@ def _every_due_time_has_one_verdict(outcome: Outcome) -> Iterator[str]:
         due = {
             instant
             for timing, begin, end in _spans(outcome, uid)
-            for instant in compile_timing(timing, seed=where).between(
-                begin + 1, min(end, mark) + 1
-            )
+            for instant in compile_timing(timing, seed=where).between(begin + 1, min(end, mark) + 1)
         }
         due |= {
             timing.rule.instant  # over before it was asked for: missed, and said so
@@ -176,7 +180,10 @@ def _verdicts_are_true(outcome: Outcome) -> Iterator[str]:
         succeeded = sum(job.ended == "succeeded" for job in mine)
         # Replace and users delete Jobs that have just ended: cancelled or lost is as true.
         settled = [j for j in mine if j.ended == "succeeded" and j.ended_at < outcome.now - QUIET_S]
-        deletable = item["spec"].get("concurrencyPolicy") == "Replace" or outcome.world.tags
+        deletable = outcome.world.tags or any(
+            policy.get("concurrencyPolicy") == "Replace" or policy.get("pendingDeadlineSeconds")
+            for policy in (each["spec"] for each in outcome.specs[uid])
+        )
         if status["counts"]["succeeded"] > succeeded:
             yield f"{where}: {status['counts']['succeeded']} succeeded, but {succeeded} Jobs did"
         if status["counts"]["succeeded"] < len(settled) and not deletable and not _short(item):
@@ -287,7 +294,9 @@ def differences(outcome: Outcome, faultless: Outcome) -> list[str]:
             continue
         for name in sorted(set(ours) | set(theirs)):
             if ours.get(name) != theirs.get(name):
-                found.append(f"{key}: {name} is {ours.get(name)}, without faults {theirs.get(name)}")
+                found.append(
+                    f"{key}: {name} is {ours.get(name)}, without faults {theirs.get(name)}"
+                )
     ours, theirs = _jobs(outcome), _jobs(faultless)
     found += [f"a Job too much: {job}" for job in sorted(ours - theirs)]
     found += [f"a Job is missing: {job}" for job in sorted(theirs - ours)]
@@ -353,11 +362,13 @@ def _alive(outcome: Outcome) -> Iterator[tuple[str, Json, Json]]:
 def _spans(outcome: Outcome, uid: str) -> list[tuple[Any, Instant, Instant]]:
     """Each timing that was in force, after which instant and until which."""
     spans: list[tuple[Any, Instant, Instant]] = []
+    mark = 0  # nothing is reckoned with twice, even where a clock that was set says so
     for _, status in outcome.statuses[uid]:
+        passed, mark = mark, max(mark, _instant(status["mark"]) if status.get("mark") else 0)
         timing = timing_from_fields((status.get("timing") or {}).get("fields"))
         if timing is None:
             continue
-        since = _instant(status["timing"]["since"])
+        since = max(_instant(status["timing"]["since"]), passed)
         if spans and timing_hash(spans[-1][0]) == timing_hash(timing):
             continue
         if spans:
@@ -389,9 +400,7 @@ def _short(item: Json) -> bool:
 
 def _due_in(name: str) -> Instant:
     date, clock = name.rsplit("-", 3)[-3:-1] if "-r" not in name[-4:] else name.split("-")[-4:-2]
-    return _instant(
-        f"{date[:4]}-{date[4:6]}-{date[6:]}T{clock[:2]}:{clock[2:4]}:{clock[4:]}Z"
-    )
+    return _instant(f"{date[:4]}-{date[4:6]}-{date[6:]}T{clock[:2]}:{clock[2:4]}:{clock[4:]}Z")
 
 
 def _since(status: Json) -> str | None:
@@ -407,6 +416,3 @@ def _instant(text: str) -> Instant:
     instant = rfc3339.read(text)
     assert instant is not None, text
     return instant
-
-
-

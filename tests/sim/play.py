@@ -111,9 +111,7 @@ class Outcome:
 
     def jobs_of(self, name: str) -> list[Created]:
         """The Jobs ever created for schedules of this name, by due and attempt."""
-        uids = {
-            uid for uid, item in self.schedules.items() if item["metadata"]["name"] == name
-        }
+        uids = {uid for uid, item in self.schedules.items() if item["metadata"]["name"] == name}
         found = [job for job in self.jobs.values() if job.uid in uids]
         return sorted(found, key=lambda job: (job.due, job.attempt))
 
@@ -302,9 +300,7 @@ class _Play:
         """How long nobody shall run after it."""
         coming = [(at, down_s, process.crash) for at, down_s in self.trouble.kills]
         coming += [(at, down_s, process.stop) for at, down_s in self.trouble.stops]
-        coming = sorted(
-            (one for one in coming if one[0] > self.loop.now_s), key=lambda one: one[0]
-        )
+        coming = sorted((one for one in coming if one[0] > self.loop.now_s), key=lambda one: one[0])
         if coming:
             at, down_s, end = coming[0]
             timer = self.loop.call_at(at, end)

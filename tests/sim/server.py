@@ -341,9 +341,7 @@ def gone_line(since: int, oldest: int) -> bytes:
 
 def error_line(code: int, message: str) -> bytes:
     """Any other trouble in a stream."""
-    return orjson.dumps(
-        {"type": "ERROR", "object": _status_body(code, "InternalError", message)}
-    )
+    return orjson.dumps({"type": "ERROR", "object": _status_body(code, "InternalError", message)})
 
 
 def status_reply(code: int, reason: str, message: str, **headers: str) -> Reply:

@@ -57,9 +57,7 @@ def _record(loop: asyncio.AbstractEventLoop, context: Mapping[str, object]) -> N
     """An exception that nobody awaits is a defect like any other."""
     assert isinstance(loop, VirtualLoop)
     error = context.get("exception")
-    loop.failures.append(
-        error if isinstance(error, BaseException) else str(context.get("message"))
-    )
+    loop.failures.append(error if isinstance(error, BaseException) else str(context.get("message")))
 
 
 class SimulatedClock:

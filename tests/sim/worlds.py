@@ -64,11 +64,7 @@ WORLDS = (
     ),
     World(
         "a run fails when no attempt is left, and pauses the schedule",
-        (
-            create(
-                1, "a", every(30, retry={"limit": 1, "delaySeconds": 5}, pauseAfterFailures=2)
-            ),
-        ),
+        (create(1, "a", every(30, retry={"limit": 1, "delaySeconds": 5}, pauseAfterFailures=2)),),
         lasts_s=115,
         fate=_fails_until(9),
     ),
@@ -78,9 +74,7 @@ WORLDS = (
             create(
                 1,
                 "a",
-                every(
-                    20, concurrencyPolicy="Forbid", retry={"limit": 1, "delaySeconds": 26}
-                ),
+                every(20, concurrencyPolicy="Forbid", retry={"limit": 1, "delaySeconds": 26}),
             ),
         ),
         lasts_s=95,

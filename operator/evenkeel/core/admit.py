@@ -13,6 +13,7 @@ from evenkeel.core.entry import Entry, Run
 from evenkeel.core.messages import ScheduleGone, ScheduleSeen, SchedulesListed
 from evenkeel.core.missed import Missed, Span
 from evenkeel.core.state import State
+from evenkeel.errors import BadField
 from evenkeel.model import (
     ENDED,
     At,
@@ -174,7 +175,9 @@ def _accept(state: State, entry: Entry, schedule: Schedule) -> None:
     _suspend_or_resume(state, entry, schedule, now)
     if placing.is_placed(schedule.timing) and not schedule.suspend:
         if resumed or unpaused or not placing.still_fits(schedule, entry.placed):
-            placing.choose(state, entry, schedule)
+            _place(state, entry, schedule)
+            if entry.rejection is not None:
+                return
     elif not placing.is_placed(schedule.timing):
         entry.placed = None
     placing.weigh(state, entry)
@@ -184,6 +187,25 @@ def _accept(state: State, entry: Entry, schedule: Schedule) -> None:
     state.log("schedule accepted", schedule=entry.key, generation=schedule.generation)
     take.look_at(state, entry)
     take.next_in_queue(state, entry)
+
+
+def _place(state: State, entry: Entry, schedule: Schedule) -> None:
+    try:
+        placing.choose(state, entry, schedule)
+    except BadField as mistake:  # a window that holds no minute
+        _reject(
+            state,
+            entry,
+            Rejection(
+                entry.uid,
+                entry.ns,
+                entry.name,
+                entry.generation,
+                mistake.field,
+                mistake.sentence,
+                mistake.reason,
+            ),
+        )
 
 
 def _begin(state: State, entry: Entry, schedule: Schedule) -> None:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Any
 
-from evenkeel.balance import Member
+from evenkeel.balance import LoadMap
 from evenkeel.core.messages import Ask
 from evenkeel.model import Instant, JobRef, RunId, RunState, Schedule
 from evenkeel.when import DueTimes
@@ -97,7 +97,8 @@ class PlanRebalance:
 
     ask: Ask
     execute: bool
-    members: tuple[Member, ...]
+    load: LoadMap
+    """A copy: the scheduler goes on with its own."""
     now: Instant
     pre_schedule_s: float
     cooldown_s: float

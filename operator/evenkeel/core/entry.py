@@ -58,7 +58,7 @@ class Run:
         """Take one step of the run's life."""
         if state is self.state:
             return
-        if state not in NEXT_STATES[self.state]:
+        if state not in NEXT_STATES.get(self.state, ()):
             raise IllegalStepError(f"{self.id}: {self.state} -> {state}")
         self.state = state
 

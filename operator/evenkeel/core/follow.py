@@ -195,6 +195,7 @@ def job_gone(state: State, message: JobGone) -> None:
         return
     if fact.phase in (JobPhase.SUCCEEDED, JobPhase.FAILED):
         follow(state, entry, run, fact)  # deleted after it finished: it ends by what was last seen
+        state.forget_job(entry, fact.ref)  # history has nothing left to keep
     if run.state is RunState.RUNNING and run.id in entry.runs:
         _lose(state, entry, run)
     take.next_in_queue(state, entry)

@@ -7,7 +7,7 @@ the other schedules, and written to the status; times follow by arithmetic, so n
 from dataclasses import replace
 
 from evenkeel import balance
-from evenkeel.balance import LoadMap, Member, Move, Plan
+from evenkeel.balance import Member, Move, Plan
 from evenkeel.balance.nouns import DAY_SLOTS, SLOT_S
 from evenkeel.core import take
 from evenkeel.core.effects import Answer, Observed, PlanRebalance
@@ -213,7 +213,7 @@ def _plan(state: State, ask: Ask, *, execute: bool) -> None:
     work = PlanRebalance(
         ask=ask,
         execute=execute,
-        members=tuple(state.load.members.values()),
+        load=state.load.snapshot(),
         now=int(state.now),
         pre_schedule_s=settings.pre_schedule_s,
         cooldown_s=settings.placement_cooldown_s,
@@ -221,7 +221,7 @@ def _plan(state: State, ask: Ask, *, execute: bool) -> None:
         running=_running(state),
         last_runs=_last_runs(state),
     )
-    if len(work.members) > INLINE_PLACED:
+    if len(state.load.members) > INLINE_PLACED:
         state.emit(work)
     else:
         _use(state, ask, make_plan(work), execute=execute)
@@ -229,10 +229,8 @@ def _plan(state: State, ask: Ask, *, execute: bool) -> None:
 
 def make_plan(work: PlanRebalance) -> Plan:
     """Search, on a load of its own: another thread may do it while the scheduler goes on."""
-    load = LoadMap(work.now)
-    load.put_all(work.members)
     return balance.plan_rebalance(
-        load,
+        work.load,
         work.now,
         pre_schedule_s=work.pre_schedule_s,
         cooldown_s=work.cooldown_s,

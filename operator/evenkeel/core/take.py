@@ -63,11 +63,15 @@ def pass_over(state: State, entry: Entry, *, reason: str) -> None:
 def drop_future_runs(state: State, entry: Entry) -> None:
     """Runs whose instant has not come belong to a timing that is gone."""
     for run in [run for run in entry.runs.values() if _not_begun(run) and run.id.due > state.now]:
-        if run.prepared:
-            state.emit(LetGo(run.id, run.attempt))
-        del entry.runs[run.id]
-        entry.open.pop(run.id.due, None)
-        entry.rewind(min(entry.cursor, run.id.due - 1))
+        _let_go(state, entry, run)
+
+
+def _let_go(state: State, entry: Entry, run: Run) -> None:
+    if run.prepared:
+        state.emit(LetGo(run.id, run.attempt))
+    del entry.runs[run.id]
+    entry.open.pop(run.id.due, None)
+    entry.rewind(min(entry.cursor, run.id.due - 1))
 
 
 def _not_begun(run: Run) -> bool:
@@ -87,8 +91,11 @@ def offer(state: State, entry: Entry, due: Instant) -> None:
 def catch_up(state: State, entry: Entry) -> None:
     """All due times first looked at later than grace go through missedRuns as one set."""
     schedule, dues = entry.schedule, entry.dues
-    horizon = math.ceil(state.now - state.settings.grace_s)
-    if schedule is None or dues is None or horizon <= entry.cursor + 1:
+    if schedule is None or dues is None:
+        return
+    horizon = _horizon(state)
+    _give_back(state, entry, horizon)
+    if horizon <= entry.cursor + 1:
         return
     following = dues.next_after(entry.cursor)
     if following is None or following >= horizon:
@@ -111,6 +118,21 @@ def catch_up(state: State, entry: Entry) -> None:
     _carry_out(state, entry, settled)
 
 
+def _horizon(state: State) -> Instant:
+    """What was due before it is later than grace allows."""
+    return math.ceil(state.now - state.settings.grace_s)
+
+
+def _give_back(state: State, entry: Entry, horizon: Instant) -> None:
+    """Runs prepared just before a stall belong to the set: nobody was there for them either."""
+    for run in [run for run in entry.runs.values() if _stalled(run, horizon)]:
+        _let_go(state, entry, run)
+
+
+def _stalled(run: Run, horizon: Instant) -> bool:
+    return _not_begun(run) and not run.late and run.id.due < horizon
+
+
 def _span(entry: Entry, first: Instant, end: Instant, taken: list[Instant]) -> Span | None:
     """The due times in [first, end) that are nobody's run yet, counted without listing them."""
     dues = entry.dues
@@ -121,7 +143,10 @@ def _span(entry: Entry, first: Instant, end: Instant, taken: list[Instant]) -> S
     count -= sum(1 for due in taken if first <= due < end and dues.count(due, due + 1))
     if count <= 0:
         return None
-    return Span(dues.between(first, end, limit=1)[0], dues.newest(first, end, limit=1)[0], count)
+    enough = len(taken) + 1
+    earliest = next(due for due in dues.between(first, end, limit=enough) if due not in taken)
+    latest = next(due for due in reversed(dues.newest(first, end, limit=enough)) if due not in taken)
+    return Span(earliest, latest, count)
 
 
 def _carry_out(state: State, entry: Entry, settled: Settled) -> None:
@@ -185,6 +210,8 @@ def start(state: State, task: Start) -> None:
         state.end(entry, run, RunState.MISSED, "deadline", message=run.message)
     elif run.reason == "held":
         _try_again(state, entry, run)
+    elif _stalled(run, _horizon(state)):
+        catch_up(state, entry)
     else:
         _decide(state, entry, run)
 

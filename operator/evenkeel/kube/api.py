@@ -32,7 +32,7 @@ class Reply:
 
     @property
     def ok(self) -> bool:
-        return self.status < 300
+        return 200 <= self.status < 300
 
     def json(self) -> dict[str, Any]:
         """The body; what is no JSON object is an empty one: a proxy may answer HTML."""

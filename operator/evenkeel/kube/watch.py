@@ -55,7 +55,8 @@ class Sights:
         uid = str(metadata.get("uid", ""))
         if self._namespaces and metadata.get("namespace") not in self._namespaces:
             return
-        if kind == "DELETED":
+        # Deleted in the foreground it stays until its Jobs are gone, and must not create new ones.
+        if kind == "DELETED" or metadata.get("deletionTimestamp"):
             self._generations.pop(uid, None)
             self._hand_over(self._inbox.hint, uid, ScheduleGone(uid))
             return
@@ -217,7 +218,11 @@ class Pruner:
                 metadata = page.get("metadata") or {}
                 if not metadata.get("resourceVersion"):
                     raise NoAnswer("not a list")  # taken for an empty one, it would prune them all
-                uids |= {item["metadata"]["uid"] for item in page.get("items") or ()}
+                uids |= {
+                    metadata["uid"]
+                    for metadata in (item["metadata"] for item in page.get("items") or ())
+                    if not metadata.get("deletionTimestamp")
+                }
                 if not (token := metadata.get("continue")):
                     break
                 params["continue"] = token

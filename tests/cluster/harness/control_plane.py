@@ -307,9 +307,10 @@ class BuiltCluster(Cluster):
 
 def destroy(found: State) -> None:
     """Ends the processes, then removes the directory: the reverse would lose the pids."""
-    processes.kill([*found.guests.values(), *found.processes.values()])
-    if enclosure.OUTER in found.processes:
-        enclosure.dismantle(found)
+    processes.kill(found.guests.values())
+    enclosure.end(found)
+    processes.kill(found.processes.values())
+    enclosure.dismantle(found)
     state.remove(found.name)
 
 

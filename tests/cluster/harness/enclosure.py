@@ -68,8 +68,19 @@ def inside(found: State, *, network_only: bool = False) -> list[str]:
     return [_tool("nsenter"), f"--target={found.processes[INNER].pid}", *kinds, "--"]
 
 
+def end(found: State) -> None:
+    """Ends all processes inside, if there are any."""
+    if INNER in found.processes:
+        processes.kill([found.processes[INNER]])
+        # It buries the first one. Killed at the same time it would leave a zombie to the machine,
+        # and not every machine's first process cares for such.
+        processes.wait_for_end(found.processes[OUTER], within_s=5)
+
+
 def dismantle(found: State) -> None:
     """After the processes have ended: removes what the kernel does not."""
+    if OUTER not in found.processes:
+        return
     with contextlib.suppress(HarnessError):  # gone already, with the namespace at its other end
         if found.link is not None:
             _run("ip", "link", "delete", LINK.format(found.link))

@@ -80,10 +80,15 @@ def wait_until(
 def end(process: Process, *, within_s: float) -> None:
     """Asks a process to end (SIGTERM), and ends it when it has not done so in time."""
     _signal(process, signal.SIGTERM)
+    wait_for_end(process, within_s=within_s)
+    kill([process])
+
+
+def wait_for_end(process: Process, *, within_s: float) -> None:
+    """Returns when it has ended, or the time is up."""
     deadline = time.monotonic() + within_s
     while process.alive and time.monotonic() < deadline:
-        time.sleep(0.05)
-    kill([process])
+        time.sleep(0.02)
 
 
 def kill(processes: Iterable[Process]) -> None:

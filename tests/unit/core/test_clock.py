@@ -1,0 +1,122 @@
+"""Clock steps, stalls and restarts: no run is lost, none comes twice, nothing is believed rashly."""
+
+from tests.builders import World, clock, cron, every, instant, once
+
+from evenkeel.core import messages
+from evenkeel.model import MissedRuns
+
+EVERY_MINUTE = "* * * * *"
+
+
+def test_a_clock_set_back_an_hour_runs_nothing_twice():
+    world = World().see(cron(EVERY_MINUTE)).run_until("11:00:30").set_clock("10:00:30")
+    world.run_until("11:02")
+    started = world.started()
+    assert len(started) == len(set(started)) == 62
+
+
+def test_a_clock_set_back_leaves_the_mark():
+    world = World().see(every(60)).run_until("11:00:30").set_clock("10:00:30")
+    world.succeed(every(60), "11:00")
+    assert world.status()["mark"] == "2026-03-02T11:00:00Z"
+
+
+def test_a_clock_set_forward_by_hours_settles_what_it_skipped():
+    world = World().see(cron("0 * * * *")).run_until("10:05").set_clock("15:05")
+    world.run_until("15:06")
+    assert world.started() == ["15:00:00"]
+    assert world.ends() == [("11:00:00..14:00:00 x4", "missed", "superseded")]
+    assert world.time_asked == 0
+
+
+def test_a_clock_set_forward_by_years_launches_nothing_until_it_is_confirmed():
+    world = World().see(cron(EVERY_MINUTE)).run_until("10:01:30")
+    world.set_clock("2036-03-02T10:01:30Z").run_until(world.now + 25)
+    assert world.started() == ["10:01:00"]
+    assert world.ends() == []
+    assert world.time_asked == 3  # at once, and every ten seconds
+    assert not world.scheduler.state.can_tell_what_is_due
+
+
+def test_years_that_the_api_server_confirms_are_settled():
+    world = World().see(cron(EVERY_MINUTE)).run_until("10:01:30")
+    world.set_clock("2028-03-02T10:01:45Z").run_until(world.now + 2)
+    world.tell(messages.TimeConfirmed(world.now + 5))
+    world.run_until(world.now + 1)
+    assert world.verdicts() > 1_000_000
+    assert len(world.ends()) == 1
+
+
+def test_years_that_the_api_server_denies_hold_until_the_clock_is_right_again():
+    world = World().see(cron(EVERY_MINUTE)).run_until("10:01:30")
+    truth = world.now
+    world.set_clock("2036-03-02T10:01:30Z").run_until(world.now + 1)
+    world.tell(messages.TimeConfirmed(truth + 1)).run_until(world.now + 1)
+    assert world.started() == ["10:01:00"]
+    world.now = truth + 12
+    world.settle()
+    world.tell(messages.TimeConfirmed(truth + 12)).run_until("10:03")
+    assert world.started() == ["10:01:00", "10:02:00", "10:03:00"]
+    assert world.ends() == []
+
+
+def test_a_schedule_first_seen_by_a_clock_that_is_not_believed_waits_without_a_verdict():
+    world = World().see(cron("0 12 * * *", name="other")).run_until("10:00:30")
+    truth = world.now
+    world.set_clock("2036-03-02T10:00:30Z").run_until(world.now + 1)
+    world.see(cron(EVERY_MINUTE)).run_until(world.now + 5)
+    assert world.ends() == []
+    world.now = truth + 6
+    world.settle()
+    world.tell(messages.TimeConfirmed(truth + 6)).run_until("10:02")
+    assert world.started() == ["10:01:00", "10:02:00"]
+
+
+def test_a_late_confirmation_of_a_clock_that_is_believed_changes_nothing():
+    world = World().see(cron(EVERY_MINUTE)).tell(messages.TimeConfirmed(0.0)).run_until("10:01")
+    assert world.started() == ["10:01:00"]
+
+
+def test_a_stall_shorter_than_grace_loses_nothing():
+    world = World().see(every(10)).run_until("10:01:05").stall_until("10:01:34")
+    assert world.started()[-3:] == ["10:01:10", "10:01:20", "10:01:30"]
+    assert world.ends() == []
+
+
+def test_a_stall_longer_than_grace_settles_what_lies_before_it():
+    world = World().see(every(10, missed_runs=MissedRuns.SKIP)).run_until("10:01:05")
+    world.stall_until("10:02:05")
+    assert world.ends() == [("10:01:10..10:01:30 x3", "missed", "not_in_time")]
+    assert world.started()[-3:] == ["10:01:40", "10:01:50", "10:02:00"]
+
+
+def test_a_stall_longer_than_the_index_sees_loses_nothing():
+    world = World().see(cron("*/5 * * * *", missed_runs=MissedRuns.ALL)).run_until("10:01")
+    world.stall_until("11:01")
+    assert world.started() == [clock(instant("10:00") + 300 * k) for k in range(1, 13)]
+
+
+def test_nothing_is_launched_before_the_jobs_are_listed():
+    world = World(now=instant("10:02:30"))
+    fresh = type(world.scheduler)(world.settings)
+    world.scheduler = fresh
+    world.see(cron(EVERY_MINUTE)).run_until("10:04:30")
+    assert world.started() == []
+    assert not fresh.ready
+    world.jobs_listed()
+    world.schedules_listed()
+    world.settle()
+    assert world.started()[-1] == "10:04:00"
+    assert fresh.ready
+
+
+def test_two_restarts_in_a_row_change_nothing():
+    world = World().see(every(60)).run_until("10:05:30")
+    before = (world.started(), world.alive(), world.ends(), world.status()["mark"])
+    world.crash().crash()
+    assert (world.started(), world.alive(), world.ends(), world.status()["mark"]) == before
+
+
+def test_a_single_run_missed_by_a_restart_runs_late():
+    world = World().see(once("10:30")).run_until("10:10").crash(for_s=3600)
+    assert world.started() == ["10:30:00"]
