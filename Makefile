@@ -7,10 +7,10 @@ HARNESS := $(BIN)/python -m tests.cluster.harness
 PYTEST_FLAGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help test test-all lint format bench cluster cluster-down crds clean
+.PHONY: help test test-all lint format bench cluster cluster-down run image e2e sim crds clean
 
 help: ## what there is
-	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  \1\t/' | expand -t 18
+	@grep -E '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## /  \1\t/' | expand -t 18
 
 $(VENV)/ready: requirements.txt pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
@@ -49,11 +49,24 @@ test-all: lint ## the long forms too
 bench: $(VENV)/ready ## figures as JSON, compared with tests/bench/range.toml
 	@$(BIN)/python -m tests.bench $(BENCH_FLAGS)
 
-cluster: $(VENV)/ready ## a Kubernetes for people: eval "$$(make -s cluster)"
+cluster: $(VENV)/ready ## a Kubernetes for people; prints how to name it to kubectl
 	@$(HARNESS) up --name dev --pods kwok
 
 cluster-down: $(VENV)/ready ## stop every cluster that was started here
 	@$(HARNESS) down
+
+# Only a KUBECONFIG on make's own command line is meant for us: the exported one is somebody's cluster.
+run: $(VENV)/ready ## a cluster, the operator and examples; KUBECONFIG=path names a cluster of yours
+	@$(BIN)/python -m tests.cluster.harness.run $(if $(findstring command,$(origin KUBECONFIG)),--kubeconfig $(KUBECONFIG))
+
+image: $(VENV)/ready ## the operator's image, into build/
+	@$(BIN)/python -m tests.cluster.harness.image
+
+e2e: $(VENV)/ready ## real Pods on a real node
+	$(BIN)/python -m pytest tests/e2e $(PYTEST_FLAGS)
+
+sim: $(VENV)/ready ## simulate: SEEDS=5000 many, SEED=123 one again
+	$(BIN)/python -m tests.sim $(if $(SEED),--seed $(SEED)) $(if $(SEEDS),--seeds $(SEEDS))
 
 crds: $(VENV)/ready ## write crds/ from the models
 	@$(BIN)/python -m evenkeel.resource.crd > crds/scheduledjobs.evenkeel.dev.yaml
