@@ -18,6 +18,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import orjson
+
 from evenkeel.core import effects, messages
 from evenkeel.core.scheduler import Scheduler, build_index
 from evenkeel.model import (
@@ -106,7 +107,9 @@ def cron(text: str, **changes: Any) -> Schedule:
     return schedule(Cron(text), **changes)
 
 
-def every(every_s: int, *, offset_s: int | None = 0, anchor: Any = "10:00", **more: Any) -> Schedule:
+def every(
+    every_s: int, *, offset_s: int | None = 0, anchor: Any = "10:00", **more: Any
+) -> Schedule:
     """An interval; its anchor is when the world begins."""
     return schedule(
         Interval(every_s, offset_s, instant(anchor) if offset_s is not None else None), **more

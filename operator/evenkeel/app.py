@@ -47,8 +47,17 @@ from evenkeel.web.health import HealthServer
 from evenkeel.web.metrics import Metrics
 from evenkeel.when import zone_data_version
 
-SHUTDOWN_S = 10.0
-"""Each of the three parts of a shutdown may take this long; a Pod has 30 s by default."""
+PULSE_S = 0.02
+"""Between two looks at how late the loop is: 50 a second cost 0.1 % of a core."""
+
+CREATES_END_S = 10.0
+"""At a shutdown creates in flight get this long to be answered; a Pod has 30 s in all."""
+
+WRITES_END_S = 8.0
+"""And statuses and deletions this long after them."""
+
+COMPLAINT_S = 60.0
+"""One sentence a minute of each kind: an API server that is away must not fill a disk."""
 
 
 class Operator:
@@ -60,6 +69,8 @@ class Operator:
         self.metrics = Metrics()
         self.scheduler = Scheduler(settings, stopwatch=clock.monotonic)
         self.ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._failure: BaseException | None = None
+        self._complained_at: dict[str, float] = {}
         inbox = self.scheduler.inbox
         metrics = self.metrics
         self.launcher = Launcher(
@@ -69,6 +80,7 @@ class Operator:
             in_flight=settings.creates_in_flight,
             write_mark=lambda uid: self.status_sync.write_now(uid),
             count=metrics.create_answered,
+            fail=self.fail,
         )
 
         def busy() -> bool:
@@ -83,22 +95,25 @@ class Operator:
             busy=busy,
             version=self.scheduler.version,
             count=metrics.status_answered,
+            complain=self._complain,
         )
-        self.errands = Errands(api, inbox, clock, busy=busy)
+        self.errands = Errands(api, inbox, clock, busy=busy, fail=self.fail)
         self.events = Events(api, clock, busy=busy, dropped=metrics.events_dropped.inc)
         self.jobs = jobs_reflectors(
             api,
             inbox,
             now=clock.now,
             namespaces=settings.namespaces,
-            on_restart=lambda why: metrics.watch_restarts.labels(why).inc(),
+            on_restart=self._watch_restarted,
         )
         self.pruner = Pruner(
             api,
             inbox,
             now=clock.now,
+            known=lambda uid: uid in self.scheduler.state.known_uids,
             namespaces=settings.namespaces,
             every_s=settings.prune_s,
+            complain=self._complain,
         )
         self.loop = Loop(
             self.scheduler,
@@ -116,20 +131,23 @@ class Operator:
             raise Busy("the scheduler is busy; ask again")
         return await answer
 
-    def fail(self, error: BaseException | None) -> None:
-        """A part that nothing can do without has ended."""
-        if not self.ended.done():
-            self.ended.set_exception(CannotStart(f"the watch of ScheduledJobs ended: {error}"))
+    def fail(self, error: BaseException) -> None:
+        """A part that nothing can do without has failed: end as cleanly as can be, and say so."""
+        log("failed", level="error", error=f"{type(error).__name__}: {error}")
+        self._failure = self._failure or error
+        self.stop()
 
     async def run(self) -> None:
         """Run until `stop`; then put back, finish, flush. `ended` tells how it went."""
         try:
             await self._run()
-        except Exception as error:
-            if not self.ended.done():
-                self.ended.set_exception(error)
-            raise
-        if not self.ended.done():
+        except Exception as error:  # noqa: BLE001 - whoever waits for `ended` is to know
+            self._failure = self._failure or error
+        if self.ended.done():
+            return
+        if self._failure is not None:
+            self.ended.set_exception(self._failure)
+        else:
             self.ended.set_result(None)
 
     async def _run(self) -> None:
@@ -165,13 +183,18 @@ class Operator:
 
     async def _shut_down(self) -> None:
         """Running Jobs go on; the next process adopts them."""
-        await self.launcher.stop(within_s=SHUTDOWN_S)
+        finishing = asyncio.create_task(self.launcher.stop(within_s=CREATES_END_S))
         scheduler = self.scheduler
-        while len(scheduler.inbox):
+        while not finishing.done() or len(scheduler.inbox):
+            # Results are waiting for room in the inbox, and the loop reads it no more.
             for effect in scheduler.step(self.clock.now(), self.clock.monotonic()).effects:
                 self._carry_out(effect)
-        await self.errands.finish(within_s=SHUTDOWN_S)
-        await self.status_sync.flush(within_s=SHUTDOWN_S)
+            await asyncio.wait([finishing], timeout=0.02)
+        finishing.result()
+        await asyncio.gather(
+            self.status_sync.flush(within_s=WRITES_END_S),
+            self.errands.finish(within_s=WRITES_END_S),
+        )
 
     async def _become_ready(self) -> None:
         while not self.scheduler.ready:
@@ -193,6 +216,8 @@ class Operator:
                 self.launcher.let_go(effect)
             case effects.DeleteJob():
                 self.errands.delete_job(effect)
+            case effects.FindJob():
+                self.errands.find_job(effect)
             case effects.LookAtPods():
                 self.errands.look_at_pods(effect)
             case effects.CheckTemplate():
@@ -234,6 +259,17 @@ class Operator:
             job=ended.job,
         )
 
+    def _complain(self, what: str, sentence: str) -> None:
+        """Say what does not work, without saying it a thousand times."""
+        now = self.clock.monotonic()
+        if now - self._complained_at.get(what, float("-inf")) >= COMPLAINT_S:
+            self._complained_at[what] = now
+            log(what, level="warning", sentence=sentence)
+
+    def _watch_restarted(self, why: str, sentence: str) -> None:
+        self.metrics.watch_restarts.labels(why).inc()
+        self._complain("watch of jobs begun anew", sentence)
+
     def _gauges(self) -> dict[str, tuple[str, float]]:
         numbers, now = self.scheduler.state.statistics, self.clock.now()
         return {
@@ -253,6 +289,15 @@ class Operator:
                 max(now - reflector.heard_at for reflector in self.jobs),
             ),
         }
+
+
+async def _feel_pulse(clock: Clock, observe: Callable[[float], None]) -> None:
+    """The loop's lag is that of its steps; this sees whatever holds the loop up, the interpreter's
+    lock in kopf's thread included."""
+    while True:
+        expected = clock.monotonic() + PULSE_S
+        await clocks.sleep(PULSE_S)
+        observe(max(0.0, clock.monotonic() - expected))
 
 
 @asynccontextmanager
@@ -292,15 +337,20 @@ async def operating(kubeconfig: Path | None, settings: Settings) -> AsyncIterato
             load,
             sights.see,
             namespaces=settings.namespaces,
-            on_death=lambda error: loop.call_soon_threadsafe(operator.fail, error),
+            on_death=lambda error: loop.call_soon_threadsafe(
+                operator.fail, CannotStart(f"the watch of ScheduledJobs ended: {error}")
+            ),
         )
+        operator.pruner.see = sights.see
         kopf_thread.start()
         running = asyncio.create_task(operator.run())
+        pulse = asyncio.create_task(_feel_pulse(clock, operator.metrics.pulse_s.observe))
         try:
             yield operator
         finally:
+            pulse.cancel()
             running.cancel()
-            await asyncio.gather(running, return_exceptions=True)
+            await asyncio.gather(pulse, running, return_exceptions=True)
             await asyncio.to_thread(kopf_thread.stop)
 
 

@@ -5,8 +5,10 @@ of their own.
 """
 
 import asyncio
+import itertools
 import random
 import time
+from collections.abc import AsyncIterator
 from typing import Protocol
 
 
@@ -33,6 +35,19 @@ class SystemClock:
 async def sleep(seconds: float) -> None:
     """Sleep on the running loop, whose time may be virtual."""
     await asyncio.sleep(max(0.0, seconds))
+
+
+async def tries(
+    first_s: float, longest_s: float, *, count: int | None = None
+) -> AsyncIterator[None]:
+    """Try at once, then after ever longer, jittered pauses; for ever unless `count` is given."""
+    pause_s = first_s
+    for number in itertools.count(1):
+        yield
+        if number == count:
+            return
+        await sleep(jitter(pause_s))
+        pause_s = min(longest_s, pause_s * 2)
 
 
 def jitter(seconds: float) -> float:

@@ -7,10 +7,12 @@ defect in a step ends the process, because a scheduler that lost its state must 
 import asyncio
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 from evenkeel.balance import Plan
 from evenkeel.clock import Clock
 from evenkeel.core.effects import BuildIndex, Effect, PlanRebalance, Stopped
+from evenkeel.core.index import RunIndex
 from evenkeel.core.messages import IndexBuilt, RebalancePlanned, Shutdown
 from evenkeel.core.placing import make_plan
 from evenkeel.core.scheduler import Scheduler, build_index
@@ -36,6 +38,7 @@ class Loop:
         self._observe_step = observe_step
         self._arrived = asyncio.Event()
         self._stopped = False
+        self._failure: BaseException | None = None
         self.stepped_at = clock.monotonic()
         """When the last step ended, for /livez."""
 
@@ -45,6 +48,8 @@ class Loop:
         scheduler.inbox.on_arrival = self._arrived.set
         wake_at = clock.now()
         while not self._stopped:
+            if self._failure is not None:
+                raise self._failure
             self._arrived.clear()
             began = clock.monotonic()
             now = clock.now()
@@ -64,9 +69,7 @@ class Loop:
     def _hand_on(self, effect: Effect) -> None:
         if isinstance(effect, BuildIndex):
             task = asyncio.get_running_loop().run_in_executor(None, build_index, effect)
-            task.add_done_callback(
-                lambda done: self._scheduler.inbox.hint("index", IndexBuilt(done.result()))
-            )
+            task.add_done_callback(self._index_built)
             return
         if isinstance(effect, PlanRebalance):
             work = asyncio.get_running_loop().run_in_executor(None, make_plan, effect)
@@ -76,7 +79,19 @@ class Loop:
         if isinstance(effect, Stopped):
             self._stopped = True
 
+    def _index_built(self, done: "asyncio.Future[RunIndex]") -> None:
+        if not self._failed(done):
+            self._scheduler.inbox.hint("index", IndexBuilt(done.result()))
+
+    def _failed(self, done: "asyncio.Future[Any]") -> bool:
+        """Work on another thread that failed ends the loop as work in a step would."""
+        self._failure = self._failure or done.exception()
+        self._arrived.set()
+        return done.exception() is not None
+
     def _planned(self, effect: PlanRebalance, done: "asyncio.Future[Plan]") -> None:
+        if self._failed(done):
+            return
         message = RebalancePlanned(effect.ask, done.result(), effect.execute)
         if not self._scheduler.inbox.offer(message):
             asyncio.get_running_loop().call_later(0.05, self._planned, effect, done)

@@ -31,6 +31,7 @@ class Settings(pydantic.BaseModel):
 
     model_config = pydantic.ConfigDict(
         frozen=True,
+        allow_inf_nan=False,
         extra="forbid",
         alias_generator=_name_in_file,
         validate_by_name=True,
@@ -164,6 +165,8 @@ def _read_file(file: Path) -> dict[str, object]:
         return {}
     if not isinstance(content, dict):
         raise errors.BadSetting(f"--config {file}: expected a mapping of settings")
-    if isinstance(placement := content.pop("placement", None), dict):
+    placement = content.get("placement")
+    if isinstance(placement, dict):
+        del content["placement"]
         content |= {f"placement.{name}": value for name, value in placement.items()}
     return content

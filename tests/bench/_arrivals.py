@@ -20,6 +20,7 @@ import uvloop
 from evenkeel.kube import credentials
 
 ADDED = b'{"type":"ADDED"'
+VERSION = b'"resourceVersion":"'
 JOBS = "/apis/batch/v1/jobs"
 
 
@@ -31,18 +32,29 @@ async def watch(kubeconfig: Path) -> None:
     ) as session:
         async with session.get(JOBS, params={"limit": "1"}) as listed:
             version = (await listed.json())["metadata"]["resourceVersion"]
-        query = {"watch": "1", "resourceVersion": version, "timeoutSeconds": "36000"}
-        async with session.get(JOBS, params=query) as stream:
-            print("ready", flush=True)
-            tail = b""
-            async for chunk in stream.content.iter_any():
-                now = time.time()
-                # A marker cut in two by the chunks' border is counted with the later half.
-                text = tail + chunk
-                found = text.count(ADDED)
-                tail = text[-len(ADDED) + 1 :]
-                if found:
-                    print(f"{now:.6f} {found}", flush=True)
+        print("ready", flush=True)
+        while True:  # the server ends a watch that a busy machine has made too slow
+            version = await follow(session, version)
+
+
+async def follow(session: aiohttp.ClientSession, version: str) -> str:
+    """One watch, to its end; the version to go on from."""
+    query = {"watch": "1", "resourceVersion": version, "timeoutSeconds": "36000"}
+    tail = b""
+    async with session.get(JOBS, params=query) as stream:
+        assert stream.status == 200, stream.status
+        async for chunk in stream.content.iter_any():
+            now = time.time()
+            # A marker cut in two by the chunks' border is counted with the later half.
+            text = tail + chunk
+            found = text.count(ADDED)
+            tail = text[-len(ADDED) + 1 :]
+            if found:
+                print(f"{now:.6f} {found}", flush=True)
+            if (at := chunk.rfind(VERSION)) >= 0:
+                digits = chunk[at + len(VERSION) :].partition(b'"')
+                version = digits[0].decode() if digits[1] else version
+    return version
 
 
 class Arrivals:

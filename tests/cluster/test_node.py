@@ -69,8 +69,9 @@ class TestPods:
         address = "jsonpath={.spec.clusterIP}"
         ip = node_cluster.kubectl("-n", namespace, "get", "service", "web", "-o", address).stdout
         ask = f"until wget -q -O - http://{ip}/; do sleep 0.2; done; "
-        # A server that asks for TLS hangs up on plain words: but it was there.
-        ask += "(echo; sleep 1) | busybox nc 10.96.0.1 443 | busybox head -c 12"
+        # A server that expects TLS says no to plain words: it is there.
+        plain = r"printf 'GET / HTTP/1.0\r\n\r\n'; sleep 1"
+        ask += f"({plain}) | busybox nc $KUBERNETES_SERVICE_HOST 443 | busybox head -c 12"
         apply(node_cluster, pod(namespace, "client", ask))
 
         eventually(

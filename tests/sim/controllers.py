@@ -10,10 +10,10 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from tests.sim.server import JOB, SCHEDULED_JOB, Change, Json, Server
+
 from evenkeel.resource import rfc3339
 from evenkeel.resource.job import owner_uid, read_job
-
-from tests.sim.server import JOB, SCHEDULED_JOB, Change, Json, Server
 
 SEEN_S = 0.02
 """Until the Job controller has written a new Job's start."""

@@ -10,13 +10,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from random import Random
 from typing import Any
 
-from evenkeel.kube.api import JSON, NoAnswer, NotSent, Reply
-
 from tests.sim.server import Server, error_line, gone_line, parse_watch, status_reply
+
+from evenkeel.kube.api import JSON, NoAnswer, NotSent, Reply
 
 TIMEOUT_S = 10.0
 """The client's time-out."""
@@ -38,7 +38,7 @@ class Weather:
         """What happens to a request; empty: nothing."""
         return ""
 
-    def of_watch(self, now: float) -> str:
+    def of_watch(self, now: float, path: str = "") -> str:
         """What happens to a stream that is opened."""
         return ""
 
@@ -105,7 +105,7 @@ class Storm(Weather):
     def of_call(self, verb: str, path: str, now: float) -> str:
         return self._pick(self.calls, now)
 
-    def of_watch(self, now: float) -> str:
+    def of_watch(self, now: float, path: str = "") -> str:
         return self._pick(self.watches, now)
 
     def of_event(self, now: float) -> str:
@@ -129,6 +129,42 @@ class Storm(Weather):
 
 
 @dataclass(slots=True)
+class Rule:
+    """A fault for chosen requests: `verb` may be WATCH, or EVENT for what a stream carries."""
+
+    verb: str
+    path: str
+    """A part of it."""
+    fault: str
+    times: int = 1_000_000
+    from_s: float = 0.0
+    until_s: float = float("inf")
+
+    def hits(self, verb: str, path: str, now: float) -> bool:
+        wanted = self.verb == verb and self.path in path and self.from_s <= now < self.until_s
+        if not wanted or not self.times:
+            return False
+        self.times -= 1
+        return True
+
+
+class Scripted(Weather):
+    """Exactly these faults."""
+
+    def __init__(self, *rules: Rule) -> None:
+        self.rules = [replace(rule) for rule in rules]
+
+    def of_call(self, verb: str, path: str, now: float) -> str:
+        return next((rule.fault for rule in self.rules if rule.hits(verb, path, now)), "")
+
+    def of_watch(self, now: float, path: str = "") -> str:
+        return self.of_call("WATCH", path, now)
+
+    def of_event(self, now: float) -> str:
+        return self.of_call("EVENT", "", now)
+
+
+@dataclass(slots=True)
 class CrashPoint:
     """Crash at this call of this process, counted from 0, before or after its effect."""
 
@@ -147,12 +183,14 @@ class Connection:
         who: str,
         crash_point: CrashPoint | None = None,
         crash: Callable[[], None] = lambda: None,
+        note: Callable[[str], None] = lambda text: None,
     ) -> None:
         self._server = server
         self._weather = weather
         self._who = who
         self._crash_point = crash_point
         self._crash = crash
+        self._note = lambda text: note(f"{who}: {text}")
         self.calls = 0
         self.asked: list[tuple[float, str, str]] = []
         """Every request with its time, for the bound on how often one may be repeated."""
@@ -175,7 +213,8 @@ class Connection:
         """See `Api.call`."""
         number = self._arrive(verb, path)
         await self._survive(number, after=False)
-        weather, fault = self._weather, self._weather.of_call(verb, path, self._now)
+        weather = self._weather
+        fault, _, value = weather.of_call(verb, path, self._now).partition(":")
         await asyncio.sleep(weather.latency_s())
         if weather.cut_off(self._now) or fault == "refused":
             raise NotSent("connection refused")
@@ -206,7 +245,9 @@ class Connection:
                 await asyncio.sleep(TIMEOUT_S)
                 raise NoAnswer("time-out")
             case "429":
-                return status_reply(429, "TooManyRequests", "too many requests", Retry_After="2")
+                return status_reply(
+                    429, "TooManyRequests", "too many requests", Retry_After=value or "2"
+                )
             case "500":
                 return status_reply(500, "InternalError", "etcdserver: no leader")
             case "500 done" | "504 done":
@@ -214,7 +255,10 @@ class Connection:
                 await self._survive(number, after=True)
                 return status_reply(int(fault[:3]), "Timeout", "etcdserver: request timed out")
             case "slow":
-                await asyncio.sleep(weather.delay_s())
+                await asyncio.sleep(float(value) if value else weather.delay_s())
+            case "refuse":
+                code, reason, message = value.split("|")
+                return status_reply(int(code), reason, message)
         reply = do()
         await self._survive(number, after=True)
         await asyncio.sleep(weather.latency_s())
@@ -226,7 +270,7 @@ class Connection:
     async def watch(self, path: str, params: Mapping[str, str]) -> AsyncIterator[_Stream]:
         """See `Api.watch`."""
         self._arrive("WATCH", path)
-        weather, fault = self._weather, self._weather.of_watch(self._now)
+        weather, fault = self._weather, self._weather.of_watch(self._now, path)
         await asyncio.sleep(weather.latency_s())
         if self.dead or weather.cut_off(self._now) or fault == "refused":
             raise NotSent("connection refused")
@@ -236,10 +280,12 @@ class Connection:
         elif fault == "500":
             refusal = status_reply(500, "InternalError", "etcdserver: no leader")
         stream = _Stream(self, self._server, weather, path, params, fault, refusal)
+        self._note(f"watches {path} from {params['resourceVersion']} {fault}")
         try:
             yield stream
         finally:
             stream.close()
+            self._note(f"no longer watches {path}")
 
     def _arrive(self, verb: str, path: str) -> int:
         self.asked.append((self._now, verb, path))
@@ -275,11 +321,15 @@ class _Stream:
         self._kind, self._ns = parse_watch(path)
         self._version = int(params["resourceVersion"])
         self._changed = asyncio.Event()
+        # Its own copy, as a watch cache keeps one for each watcher: a compaction later on takes
+        # nothing from a stream that is open.
+        self._pending = server.changes(self._kind, self._ns, params, self._version)
         self.status = refusal.status if refusal else 200
         server.listeners.append(self._notice)
 
     def _notice(self, change: Any) -> None:
-        if change.kind is self._kind:
+        if self._server.concerns(change, self._kind, self._ns, self._params):
+            self._pending.append(change)
             self._changed.set()
 
     def close(self) -> None:
@@ -308,7 +358,7 @@ class _Stream:
             raise NoAnswer("the stream is silent")
         while loop.time() < until:
             self._changed.clear()
-            pending = server.changes(self._kind, self._ns, self._params, self._version)
+            pending = self._pending
             while pending:
                 taken, lines, fault = 1, [pending[0].line], weather.of_event(loop.time())
                 if fault == "late":
@@ -321,10 +371,9 @@ class _Stream:
                     raise NoAnswer("connection reset")
                 if self._connection.dead or weather.cut_off(loop.time()):
                     raise NoAnswer("connection reset")
+                del pending[:taken]
                 for line in lines:
                     yield line
-                self._version = pending[taken - 1].version
-                del pending[:taken]
             if not self._changed.is_set():
                 async for line in self._wait(until):
                     yield line
@@ -332,7 +381,10 @@ class _Stream:
     async def _wait(self, until: float) -> AsyncIterator[bytes]:
         """For the next change; now and then a bookmark, or the line is cut."""
         loop = asyncio.get_running_loop()
-        pause_s = min(BOOKMARK_S, until - loop.time())
+        left_s = until - loop.time()
+        # The server says how far it is a moment before it ends a watch, so that the next one does
+        # not begin too far back.
+        pause_s = min(BOOKMARK_S, left_s - 2 if left_s > 2 else left_s)
         nearest = [b for b, e in getattr(self._weather, "partitions", ()) if b > loop.time()]
         if nearest:
             pause_s = min(pause_s, min(nearest) - loop.time() + 0.001)

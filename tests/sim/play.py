@@ -11,13 +11,18 @@ import asyncio
 import contextvars
 import logging
 import types
-from collections.abc import Coroutine, Iterator, Mapping
+from collections.abc import Callable, Coroutine, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
 import orjson
+from tests.sim.controllers import Controllers, run_of
+from tests.sim.network import Connection, CrashPoint, Storm, Weather
+from tests.sim.server import JOB, SCHEDULED_JOB, Change, Json, Server
+from tests.sim.virtual import SimulatedClock, VirtualLoop
+from tests.sim.world import Deed, World
 
 import evenkeel.app
 import evenkeel.clock
@@ -26,12 +31,6 @@ from evenkeel.kube.api import SCHEDULES
 from evenkeel.kube.reflector import Reflector
 from evenkeel.kube.watch import Sights
 from evenkeel.settings import Settings
-
-from tests.sim.controllers import Controllers, run_of
-from tests.sim.network import Connection, CrashPoint, Storm, Weather
-from tests.sim.server import JOB, SCHEDULED_JOB, Change, Json, Server
-from tests.sim.virtual import SimulatedClock, VirtualLoop
-from tests.sim.world import Deed, World
 
 _PROCESS: contextvars.ContextVar[_Process | None] = contextvars.ContextVar("process", default=None)
 
@@ -44,6 +43,8 @@ class Trouble:
     """In the first process."""
     every_steps: int = 0
     """Kill each process this many steps after it became ready, until the world is calm."""
+    after_step_s: float = 0.05
+    """How long after that step: calls that it caused are on their way when the process dies."""
     kills: tuple[tuple[float, float], ...] = ()
     """(when, how long nobody runs)."""
     down_s: float = 1.0
@@ -116,13 +117,25 @@ class Outcome:
         return sorted(found, key=lambda job: (job.due, job.attempt))
 
 
-def play(world: World, trouble: Trouble = CALM, *, verbose: bool = False) -> Outcome:
-    """Play it to its end. The same arguments give the same outcome, to the last request."""
+def play(
+    world: World,
+    trouble: Trouble = CALM,
+    *,
+    weather: Callable[[int], Weather] | None = None,
+    verbose: bool = False,
+) -> Outcome:
+    """Play it to its end. The same arguments give the same outcome, to the last request.
+
+    `weather` gives each process its own, by its number; without it all have that of `trouble`.
+    """
     rng = Random(f"{world.name} {trouble}")
     with _ours(rng), asyncio.Runner(loop_factory=VirtualLoop) as runner:
         loop = runner.get_loop()
         assert isinstance(loop, VirtualLoop)
-        return runner.run(_Play(world, trouble, loop, rng, verbose=verbose).run())
+        whole = _Play(world, trouble, loop, verbose=verbose)
+        if weather is not None:
+            whole.weather_of = weather
+        return runner.run(whole.run())
 
 
 @contextmanager
@@ -148,10 +161,11 @@ class _Process:
         self.clock = play.clock
         self.connection = Connection(
             play.server,
-            play.weather,
+            play.weather_of(number),
             who=f"operator {number}",
             crash_point=crash_point,
             crash=self.crash,
+            note=play.note,
         )
         settings = Settings(**play.world.settings)
         self.operator = Operator(self.connection, play.clock, settings)
@@ -190,8 +204,8 @@ class _Process:
                 self.steps_since_ready += 1
                 limit = self.play.trouble.every_steps
                 if limit and self.steps_since_ready == limit and self.play.in_trouble:
-                    # Calls that the step caused are on their way when the process dies.
-                    asyncio.get_running_loop().call_later(0.05, self.crash)
+                    loop = asyncio.get_running_loop()
+                    loop.call_later(self.play.trouble.after_step_s, self.crash)
             return done
 
         scheduler.step = counted  # type: ignore[method-assign]
@@ -236,9 +250,7 @@ class _Process:
 
 
 class _Play:
-    def __init__(
-        self, world: World, trouble: Trouble, loop: VirtualLoop, rng: Random, *, verbose: bool
-    ) -> None:
+    def __init__(self, world: World, trouble: Trouble, loop: VirtualLoop, *, verbose: bool) -> None:
         self.world = world
         self.trouble = trouble
         self.loop = loop
@@ -249,6 +261,7 @@ class _Play:
         if trouble.storm is not None:
             storm_rng = Random(f"storm {trouble.storm}")
             self.weather = Storm.from_seed(storm_rng, until_s=world.calm_from_s)
+        self.weather_of: Callable[[int], Weather] = lambda number: self.weather
         self.outcome = Outcome(world, self.server)
         self.verbose = verbose
         self._seen_requests = 0
@@ -258,7 +271,7 @@ class _Play:
 
     @property
     def in_trouble(self) -> bool:
-        return self.loop.now_s < (self.world.calm_from_s or self.world.lasts_s)
+        return self.loop.now_s < (self.world.calm_from_s or self.world.lasts_s - 5)
 
     def fail(self, what: str) -> None:
         self.outcome.failures.append(what)
@@ -328,6 +341,19 @@ class _Play:
                     self._ask("DELETE", f"/apis/batch/v1/namespaces/{job.ns}/jobs/{job.name}")
             case "set clock":
                 self.clock.set_by_s += deed.value
+            case "block":  # nothing of the machine runs: a stopped VM, a loop that is busy
+                self.loop.now_s += deed.value
+            case "stop clock":
+                self.clock.stuck_at = self.clock.now()
+            case "mend clock":
+                self.clock.stuck_at, self.clock.set_by_s = None, 0.0
+            case "tell again":  # the same sight, some more times
+                for process in self.outcome.processes:
+                    for change in self.server.log[-5:]:
+                        if change.kind is SCHEDULED_JOB:
+                            process.changed(change.type, change.object)
+                        else:
+                            process.operator.jobs[0]._listener.changed(change.type, change.object)
             case "compact":
                 self.server.compact()
 

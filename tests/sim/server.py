@@ -279,14 +279,18 @@ class Server:
         for change in reversed(self.log):
             if change.version <= since:
                 break
-            if (
-                change.kind is kind
-                and ns in ("", change.object["metadata"]["namespace"])
-                and selected(change.object, params)
-            ):
+            if self.concerns(change, kind, ns, params):
                 found.append(change)
         found.reverse()
         return found
+
+    def concerns(self, change: Change, kind: Kind, ns: str, params: Mapping[str, str]) -> bool:
+        """Whether a watch of these is told of it."""
+        return (
+            change.kind is kind
+            and ns in ("", change.object["metadata"]["namespace"])
+            and selected(change.object, params)
+        )
 
     def bookmark(self, kind: Kind) -> bytes:
         """How far the log has come."""

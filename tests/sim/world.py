@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
-from evenkeel.resource import rfc3339
-from evenkeel.resource.job import LABEL_SCHEDULE
-
 from tests.sim.controllers import Fate, run_of
 from tests.sim.server import Json
+
+from evenkeel.resource import rfc3339
+from evenkeel.resource.job import LABEL_SCHEDULE
 
 NEW_YEAR = 1_798_761_600
 """2027-01-01T00:00:00Z."""

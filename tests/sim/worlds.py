@@ -7,20 +7,21 @@ end must be the same wherever the crash falls.
 
 from __future__ import annotations
 
-from evenkeel.resource.job import LABEL_SCHEDULE
 from tests.sim.controllers import Fate, run_of
 from tests.sim.server import Json
 from tests.sim.world import EVER, World, create, delete, every, patch, template
 
+from evenkeel.resource.job import LABEL_SCHEDULE
 
-def _by_name(**fates: Fate):  # noqa: ANN202
+
+def _by_name(**fates: Fate):
     def fate(job: Json) -> Fate:
         return fates[job["metadata"]["labels"][LABEL_SCHEDULE]]
 
     return fate
 
 
-def _fails_until(attempt: int):  # noqa: ANN202
+def _fails_until(attempt: int):
     def fate(job: Json) -> Fate:
         run = run_of(job)
         return Fate(0.5, 2, succeeds=run is not None and run[2] >= attempt)

@@ -70,6 +70,8 @@ def schedule_gone(state: State, message: ScheduleGone) -> None:
     entry = state.entries.pop(message.uid, None)
     state.job_facts.pop(message.uid, None)
     state.early.pop(message.uid, None)
+    if state.listed_uids is not None:
+        state.listed_uids.discard(message.uid)
     if entry is None:
         return
     if state.uid_by_key.get(entry.key) == entry.uid:
@@ -85,7 +87,7 @@ def schedule_gone(state: State, message: ScheduleGone) -> None:
 
 def schedules_listed(state: State, message: SchedulesListed) -> None:
     """Prune ghosts: a deletion that no watch reported must not go on creating Jobs."""
-    state.listed_uids = message.uids
+    state.listed_uids = set(message.uids)
     ghosts = [
         entry
         for entry in state.entries.values()
@@ -166,7 +168,8 @@ def _accept(state: State, entry: Entry, schedule: Schedule) -> None:
         for run in entry.runs.values():
             if run.prepared and not run.creating:
                 state.prepare(entry, run)  # or its first run would be one of the old image
-    if "TemplateAccepted" not in entry.conditions:
+    proven = entry.conditions.get("TemplateAccepted")
+    if proven is None or proven.status == "Unknown":
         state.emit(CheckTemplate(schedule))
     resumed = entry.suspended_since is not None and not schedule.suspend
     unpaused = entry.pause is not None and (edited or resumed)
@@ -293,19 +296,21 @@ def _adopt(state: State, entry: Entry) -> None:
     entry.settled = True
     memory, entry.memory = entry.memory or EMPTY, None
     facts = sorted(
-        state.job_facts.pop(entry.uid, {}).values(), key=lambda fact: (fact.run.due, fact.attempt)
+        (fact for fact in state.job_facts.pop(entry.uid, {}).values() if follow.is_of(entry, fact)),
+        key=lambda fact: (fact.run.due, fact.attempt),
     )
     last_attempt = {fact.run: fact for fact in facts}
     counted = {row.due for row in memory.recent if row.state in ENDED}
     lost = {row.due for row in memory.recent if row.state is RunState.LOST}
-    alive = {ref.name for ref in memory.active}
+    # By due time: where a retry was launched since, the status names the attempt before it.
+    alive = {follow.due_of(ref.name) for ref in memory.active}
     waiting = set(memory.waiting)
     for run_id, fact in last_attempt.items():
         known = run_id.due <= (memory.mark or 0)
         ended = fact.phase in (JobPhase.SUCCEEDED, JobPhase.FAILED)
-        finished_before = known and fact.ref.name not in alive and run_id.due not in waiting
-        over = finished_before or (run_id.due in counted and fact.ref.name not in alive)
-        if over and (ended or len(alive) < ACTIVE_COUNT):
+        finished_before = known and run_id.due not in alive and run_id.due not in waiting
+        over = finished_before or (run_id.due in counted and run_id.due not in alive)
+        if over and (ended or len(memory.active) < ACTIVE_COUNT):
             if run_id.due > entry.cursor:
                 entry.decided.add(run_id.due)
             if ended:
@@ -336,13 +341,13 @@ def _remember_waiting(state: State, entry: Entry, memory: Memory, with_jobs: set
         entry.runs[run_id] = run
         if row and row.state is RunState.RETRYING:
             run.state, run.attempt, run.reason = RunState.RETRYING, row.attempt, row.reason
-            take.again(state, entry, run, at=state.now)
+            take.again(state, entry, run, at=max(state.now, due))
         elif (row and row.reason == "queued") or (row is None and _queues(entry)):
             run.reason = "queued"
             entry.queue.append(run_id)
         else:
             run.attempt, run.reason = row.attempt if row else 1, "held"
-            take.again(state, entry, run, at=state.now)
+            take.again(state, entry, run, at=max(state.now, due))
     take.next_in_queue(state, entry)
 
 

@@ -46,6 +46,15 @@ class DeleteJob:
 
 
 @dataclass(frozen=True, slots=True)
+class FindJob:
+    """Find out whether a Job is still there: a list that may be older than it does not tell."""
+
+    run: RunId
+    attempt: int
+    ref: JobRef
+
+
+@dataclass(frozen=True, slots=True)
 class LookAtPods:
     """Find out whether a Job has started, and why not."""
 
@@ -171,6 +180,7 @@ Effect = (
     | Launch
     | LetGo
     | DeleteJob
+    | FindJob
     | LookAtPods
     | CheckTemplate
     | WriteStatus

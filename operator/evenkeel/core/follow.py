@@ -4,12 +4,23 @@ import datetime as dt
 import re
 
 from evenkeel.core import take
-from evenkeel.core.effects import LookAtPods, Observed
+from evenkeel.core.effects import FindJob, LookAtPods, Observed
 from evenkeel.core.entry import Entry, FinishedJob, Run
-from evenkeel.core.messages import JobGone, JobSeen, JobsListed, Launched, PodsLookedAt, PutBack
+from evenkeel.core.messages import (
+    UNREADABLE,
+    JobGone,
+    JobSeen,
+    JobsListed,
+    Launched,
+    PodsLookedAt,
+    PutBack,
+)
 from evenkeel.core.state import PendingDeadline, State
 from evenkeel.model import Instant, JobFact, JobPhase, RunId, RunState, Verdict
 from evenkeel.resource import rfc3339
+from evenkeel.resource.job import job_name
+
+PENDING_LOOK_S = 3600.0
 
 _MOMENT = re.compile(r"-(\d{8}-\d{6})-[a-z2-7]{10}(?:-r\d+)?$", re.ASCII)
 
@@ -43,6 +54,8 @@ def launched(state: State, message: Launched) -> None:
     run = entry.runs.get(message.run)
     if run is None or run.attempt != message.attempt:
         return
+    if run.state is RunState.RUNNING and message.verdict not in (Verdict.CREATED, Verdict.ADOPTED):
+        return  # the server did it after it was asked by name: the watch is the proof that counts
     match message.verdict:
         case Verdict.CREATED | Verdict.ADOPTED:
             _created(state, entry, run, message)
@@ -87,8 +100,11 @@ def _cannot_be_created(state: State, entry: Entry, run: Run, reason: str, messag
 def put_back(state: State, message: PutBack) -> None:
     """Shutdown came before the create: the due time is nobody's, the next process finds it."""
     entry = state.entries.get(message.run.uid)
-    run = entry.runs.get(message.run) if entry else None
-    if entry is None or run is None or run.state is not RunState.PENDING:
+    if entry is None:
+        return
+    entry.doomed.pop((message.run, message.attempt), None)  # cancelled in its lane: no Job to undo
+    run = entry.runs.get(message.run)
+    if run is None or run.attempt != message.attempt or run.state is not RunState.PENDING:
         return
     run.creating = False
     run.prepared = False
@@ -107,6 +123,8 @@ def job_seen(state: State, message: JobSeen) -> None:
     if entry is None or not entry.settled:
         state.job_facts.setdefault(fact.run.uid, {})[fact.ref.uid] = fact
         return
+    if not is_of(entry, fact):
+        return
     doomed = entry.doomed.pop((fact.run, fact.attempt), None)
     if doomed is not None:
         state.delete_job(entry, fact.ref, doomed)
@@ -118,6 +136,13 @@ def job_seen(state: State, message: JobSeen) -> None:
             return
     follow(state, entry, run, fact)
     take.next_in_queue(state, entry)
+
+
+def is_of(entry: Entry, fact: JobFact) -> bool:
+    """Whether this Job is what it says. Anybody who may create Jobs can write an owner's uid and a
+    due time on one of his own, in any namespace; only the name that the run has cannot be had
+    twice."""
+    return fact.ref.ns == entry.ns and fact.ref.name == job_name(entry.name, fact.run, fact.attempt)
 
 
 def _found(entry: Entry, state: State, fact: JobFact) -> Run | None:
@@ -183,6 +208,8 @@ def job_gone(state: State, message: JobGone) -> None:
         if not facts:
             state.job_facts.pop(fact.run.uid, None)
         return
+    if not is_of(entry, fact):
+        return
     state.forget_job(entry, fact.ref)
     run = entry.runs.get(fact.run)
     if run is None or fact.attempt != run.attempt:
@@ -215,7 +242,8 @@ def _lose(state: State, entry: Entry, run: Run) -> None:
 def jobs_listed(state: State, message: JobsListed) -> None:
     """All Jobs at one moment: adopt what is new, lose what vanished while nobody watched."""
     first_time = message.ns not in state.listed_namespaces
-    listed = {fact.ref.name: fact for fact in message.facts}
+    listed = {(fact.ref.ns, fact.ref.name) for fact in message.facts}
+    _forget_facts(state, message.ns)
     for fact in message.facts:
         job_seen(state, JobSeen(fact))
     if first_time:
@@ -227,9 +255,23 @@ def jobs_listed(state: State, message: JobsListed) -> None:
         for run in list(entry.runs.values()):
             if run.state is not RunState.RUNNING or run.ref is None:
                 continue
-            if run.ref.name not in listed and (run.created_at or 0) < message.listed_at:
+            if (run.ref.ns, run.ref.name) in listed:
+                continue
+            if (run.created_at or 0) < message.listed_at:
                 _lose(state, entry, run)
+            else:  # younger than the list; or gone before it, and no event will ever tell
+                state.emit(FindJob(run.id, run.attempt, run.ref))
         take.next_in_queue(state, entry)
+
+
+def _forget_facts(state: State, ns: str) -> None:
+    """What an older list said of schedules that are not admitted yet is outdated by a new one."""
+    for uid, facts in list(state.job_facts.items()):
+        kept = {key: fact for key, fact in facts.items() if ns not in ("", fact.ref.ns)}
+        if kept:
+            state.job_facts[uid] = kept
+        else:
+            del state.job_facts[uid]
 
 
 def keep_as_history(entry: Entry, facts: list[JobFact]) -> None:
@@ -248,7 +290,13 @@ def keep_as_history(entry: Entry, facts: list[JobFact]) -> None:
 def _watch_pending(state: State, entry: Entry, run: Run, started: Instant) -> None:
     deadline_s = entry.schedule.pending_deadline_s if entry.schedule else None
     if deadline_s is not None:
-        state.at(started + deadline_s, PendingDeadline(entry.uid, run.id, run.attempt))
+        _look_again(state, entry, run, started + deadline_s)
+
+
+def _look_again(state: State, entry: Entry, run: Run, deadline: Instant) -> None:
+    """A deadline of years must not stay on the agenda for years after its run has ended."""
+    at = min(deadline, state.now + PENDING_LOOK_S)
+    state.at(at, PendingDeadline(entry.uid, run.id, run.attempt))
 
 
 def pending_deadline(state: State, task: PendingDeadline) -> None:
@@ -262,6 +310,8 @@ def pending_deadline(state: State, task: PendingDeadline) -> None:
         return
     if state.now >= run.started + deadline_s:  # a suspension in between starts the clock anew
         state.emit(LookAtPods(run.id, run.attempt, run.ref))
+    else:
+        _look_again(state, entry, run, run.started + deadline_s)
 
 
 def pods_looked_at(state: State, message: PodsLookedAt) -> None:
@@ -271,6 +321,9 @@ def pods_looked_at(state: State, message: PodsLookedAt) -> None:
     if entry is None or run is None or run.attempt != message.attempt or message.started:
         return
     if run.state is not RunState.RUNNING or run.ref is None:
+        return
+    if message.reason == UNREADABLE:
+        state.condition(entry, "Degraded", "True", "PodsUnreadable", message.message)
         return
     ref = run.ref
     fact = JobFact(

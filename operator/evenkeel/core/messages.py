@@ -97,6 +97,10 @@ class PutBack:
     attempt: int
 
 
+UNREADABLE = "unreadable"
+"""`PodsLookedAt.reason` when the Pods may not be read: nothing is known, so nothing is ended."""
+
+
 @dataclass(frozen=True, slots=True)
 class PodsLookedAt:
     """Why a Job has not started by its pending deadline; `started` when it has after all."""

@@ -262,16 +262,19 @@ class Scheduler:
             numbers.waiting = sum(run.waits for run in runs)
         numbers.schedules = len(state.entries)
         numbers.index_runs = len(state.index.current)
-        numbers.inbox = len(self.inbox)
 
     def _wake_at(self, more_runs: bool) -> float:
         state = self.state
         if more_runs or len(self.inbox) or (state.can_tell_what_is_due and state.early):
             return state.now
         latest = state.now + state.settings.loop_interval_s
-        if state.stopping or not state.can_tell_what_is_due or not state.agenda:
+        if state.stopping or not state.can_tell_what_is_due:
             return latest
-        return min(latest, state.agenda[0][0])
+        index = state.index.current
+        following = index.query(state.looked_until, index.end).peek()
+        if following is not None:  # however rarely the loop wakes by itself
+            latest = min(latest, following[0] - state.settings.pre_schedule_s)
+        return min(latest, state.agenda[0][0]) if state.agenda else latest
 
     @property
     def ready(self) -> bool:

@@ -82,7 +82,6 @@ class Statistics:
     index_runs: int = 0
     running: int = 0
     waiting: int = 0
-    inbox: int = 0
     counted_at: float = 0.0
 
 
@@ -101,7 +100,7 @@ class State:
     index_building: int = 0
     looked_until: Instant = 0
     looked_generation: int = -1
-    listed_uids: frozenset[str] | None = None
+    listed_uids: set[str] | None = None
     job_facts: dict[str, dict[str, JobFact]] = field(default_factory=dict)
     """Facts of schedules that are not settled yet, by owner uid and Job uid."""
     listed_namespaces: set[str] = field(default_factory=set)
@@ -228,6 +227,8 @@ class State:
 
     def running(self, entry: Entry, run: Run) -> None:
         """The Job exists."""
+        if run.prepared and not run.creating:  # by another process: what was rendered is waste
+            self.emit(LetGo(run.id, run.attempt))
         run.creating = False
         run.prepared = False
         run.reason = ""
@@ -253,6 +254,7 @@ class State:
             entry.queue = deque(waiting for waiting in entry.queue if waiting != run.id)
         if run.creating:
             entry.doomed[run.id, run.attempt] = reason
+            self.emit(LetGo(run.id, run.attempt))  # if it still waits in its lane, none is created
         elif run.prepared:
             self.emit(LetGo(run.id, run.attempt))
         run.move(state)

@@ -145,7 +145,8 @@ def _span(entry: Entry, first: Instant, end: Instant, taken: list[Instant]) -> S
         return None
     enough = len(taken) + 1
     earliest = next(due for due in dues.between(first, end, limit=enough) if due not in taken)
-    latest = next(due for due in reversed(dues.newest(first, end, limit=enough)) if due not in taken)
+    backwards = reversed(dues.newest(first, end, limit=enough))
+    latest = next(due for due in backwards if due not in taken)
     return Span(earliest, latest, count)
 
 

@@ -5,13 +5,16 @@ through the `Api` port. It retries nothing but one 401: what to do next depends 
 """
 
 import asyncio
+import ssl
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from importlib.metadata import version
 from typing import Self
 
 import aiohttp
+from kubernetes import config
 
+from evenkeel.errors import CannotStart
 from evenkeel.kube.api import JSON, NoAnswer, NotSent, Reply
 from evenkeel.kube.credentials import Credentials
 
@@ -23,6 +26,11 @@ KEEP_ALIVE_S = 75
 
 SILENCE_S = 90
 """The server sends a bookmark about once a minute: a watch silent for longer is dead."""
+
+KEPT = ("Retry-After", "Date")
+
+TOKEN_S = 30.0
+"""How long a token is used before it is asked for again; the shortest-lived live ten minutes."""
 
 LINE_BYTES = 4 * 1024 * 1024
 """A watch line holds one object, and no object of an API server is larger than etcd's 1.5 MB."""
@@ -41,6 +49,8 @@ class KubeClient:
         self._session: aiohttp.ClientSession | None = None
         self._outgoing: set[aiohttp.ClientSession] = set()
         self._renewing = asyncio.Lock()
+        self._token: dict[str, str] = {}
+        self._authorized_at = float("-inf")
 
     async def __aenter__(self) -> Self:
         self._open()
@@ -59,7 +69,6 @@ class KubeClient:
             keepalive_timeout=KEEP_ALIVE_S,
         )
         self._session = aiohttp.ClientSession(
-            base_url=credentials.server,
             connector=connector,
             headers={"User-Agent": USER_AGENT},
             timeout=aiohttp.ClientTimeout(total=self._timeout_s),
@@ -81,7 +90,15 @@ class KubeClient:
     ) -> Reply:
         """See `Api.call`."""
         used = self._credentials
-        reply = await self._call(verb, path, body, content_type, params, accept)
+        try:
+            reply = await self._call(verb, path, body, content_type, params, accept)
+        except NotSent as error:
+            # The server shows a certificate that we do not know: its CA was rotated, perhaps.
+            if not isinstance(error.__cause__, ssl.SSLError | aiohttp.ClientSSLError):
+                raise
+            if not await self._renew(used):
+                raise
+            return await self._call(verb, path, body, content_type, params, accept)
         if reply.status == 401 and await self._renew(used):
             reply = await self._call(verb, path, body, content_type, params, accept)
         return reply
@@ -96,15 +113,21 @@ class KubeClient:
         accept: str,
     ) -> Reply:
         assert self._session is not None
-        headers = self._credentials.headers()
+        headers = await self._authorization()
         headers["Accept"] = accept
         if body is not None:
             headers["Content-Type"] = content_type
         try:
             async with self._session.request(
-                verb, path, data=body, params=params, headers=headers
+                verb,
+                self._credentials.server + path,
+                data=body,
+                params=params,
+                headers=headers,
+                # A create sent on to a login page would be answered with a 200.
+                allow_redirects=False,
             ) as response:
-                return Reply(response.status, await response.read(), response.headers)
+                return Reply(response.status, await response.read(), _headers(response))
         except (aiohttp.ClientConnectorError, aiohttp.InvalidURL) as error:
             raise NotSent(str(error)) from error
         except aiohttp.ConnectionTimeoutError as error:
@@ -117,16 +140,32 @@ class KubeClient:
         async with self._renewing:
             if self._credentials is not refused:
                 return True  # somebody else's 401 brought the new ones already
-            renewed = await asyncio.to_thread(self._load)
+            try:
+                renewed = await asyncio.to_thread(self._load)
+            except CannotStart as error:  # half written: the next call finds the rest
+                raise NotSent(str(error)) from error
             if renewed.fingerprint == refused.fingerprint:
                 return False
             old, self._credentials = self._session, renewed
+            self._authorized_at = float("-inf")
             self._open()
             if old is not None:
                 # Those that still use it get their answers first.
                 self._outgoing.add(old)
                 asyncio.get_running_loop().call_later(self._timeout_s, self._close, old)
             return True
+
+    async def _authorization(self) -> dict[str, str]:
+        """The token, asked for apart from the loop: behind it may stand a program that is run."""
+        now = asyncio.get_running_loop().time()
+        if now - self._authorized_at > TOKEN_S:
+            self._authorized_at = now  # others go on with the one that there is
+            try:
+                self._token = await asyncio.to_thread(self._credentials.headers)
+            except (OSError, config.ConfigException) as error:
+                self._authorized_at = float("-inf")
+                raise NotSent(f"no token: {error}") from error
+        return dict(self._token)
 
     def _close(self, session: aiohttp.ClientSession) -> None:
         closing = asyncio.ensure_future(session.close())
@@ -142,10 +181,11 @@ class KubeClient:
         )
         try:
             response = await self._session.get(
-                path,
+                self._credentials.server + path,
                 params={**params, "watch": "1"},
-                headers={**self._credentials.headers(), "Accept": JSON},
+                headers={**await self._authorization(), "Accept": JSON},
                 timeout=timeout,
+                allow_redirects=False,
             )
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             raise NotSent(str(error)) from error
@@ -155,6 +195,14 @@ class KubeClient:
             yield _Stream(response)
         finally:
             response.close()
+
+
+def _headers(response: aiohttp.ClientResponse) -> dict[str, str]:
+    """Those that somebody reads; several warnings become one text."""
+    found = {name: response.headers[name] for name in KEPT if name in response.headers}
+    if warnings := response.headers.getall("Warning", []):
+        found["Warning"] = "; ".join(warnings)
+    return found
 
 
 class _Stream:
@@ -178,6 +226,6 @@ class _Stream:
 
     async def reply(self) -> Reply:
         try:
-            return Reply(self.status, await self._response.read(), self._response.headers)
+            return Reply(self.status, await self._response.read(), _headers(self._response))
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             raise NoAnswer(str(error)) from error

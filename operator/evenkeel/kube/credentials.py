@@ -52,6 +52,10 @@ def load(kubeconfig: Path | None) -> Credentials:
         context = _context(configuration) if configuration.host.startswith("https") else None
     except (ssl.SSLError, OSError) as error:
         raise CannotStart(f"cannot use the certificates of {kubeconfig}: {error}") from error
+    if getattr(configuration, "proxy", None) or getattr(configuration, "tls_server_name", None):
+        raise CannotStart(
+            f"kubeconfig {kubeconfig}: proxy-url and tls-server-name are not supported"
+        )
     found = Credentials(configuration.host.rstrip("/"), context, configuration)
     return replace(found, fingerprint=_fingerprint(found))
 

@@ -3,25 +3,42 @@ time. Each tries until it is answered or no longer wanted; none is on the way of
 
 import asyncio
 import email.utils
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
 from typing import Any
 
 import orjson
 
 from evenkeel import clock
 from evenkeel.clock import Clock
-from evenkeel.core.effects import CheckTemplate, ConfirmTime, DeleteJob, LookAtPods
+from evenkeel.core.effects import CheckTemplate, ConfirmTime, DeleteJob, FindJob, LookAtPods
 from evenkeel.core.inbox import Inbox
-from evenkeel.core.messages import Message, PodsLookedAt, TemplateChecked, TimeConfirmed
+from evenkeel.core.messages import (
+    UNREADABLE,
+    JobGone,
+    JobSeen,
+    Message,
+    PodsLookedAt,
+    TemplateChecked,
+    TimeConfirmed,
+)
 from evenkeel.kube.api import Api, NoAnswer, NotSent, Reply, jobs_path
-from evenkeel.model import RunId, Schedule
-from evenkeel.resource.job import render
+from evenkeel.kube.tasks import Fail, Tasks, reraise
+from evenkeel.log import log
+from evenkeel.model import JobFact, JobPhase, RunId, Schedule
+from evenkeel.resource.job import read_job, render
 
 TEMPLATE_CHECKS_A_SECOND = 10
 """Ten thousand schedules after an upgrade must not become ten thousand dry runs at once."""
 
 TEMPLATE_AGAIN_S = 60.0
+FIRST_PAUSE_S = 0.5
 LONGEST_PAUSE_S = 30.0
+
+DELETE_TRIES = 20
+"""Some eight minutes; then somebody does not want it deleted, and a person must look."""
+
+PATIENCE_S = 20.0
+"""So long errands wait for creates to be done."""
 IN_FLIGHT = 8
 
 _FAR = 4_102_444_800
@@ -31,28 +48,50 @@ _FAR = 4_102_444_800
 class Errands:
     """Runs on the scheduler's loop; at most IN_FLIGHT calls at a time, in order of arrival."""
 
-    def __init__(self, api: Api, inbox: Inbox, clock: Clock, *, busy: Callable[[], bool]) -> None:
+    def __init__(
+        self,
+        api: Api,
+        inbox: Inbox,
+        clock: Clock,
+        *,
+        busy: Callable[[], bool],
+        fail: Fail = reraise,
+    ) -> None:
         self._api = api
         self._inbox = inbox
         self._clock = clock
         self._busy = busy
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._decided = Tasks(fail)
+        self._checks = Tasks(fail)
         self._places = asyncio.Semaphore(IN_FLIGHT)
         self._wanted_template: dict[str, str] = {}
+        self._proofs: dict[tuple[str, str], dict[str, Schedule]] = {}
+        """Who waits for the proof of a template in a namespace, by uid."""
         self._next_check = 0.0
 
     def delete_job(self, effect: DeleteJob) -> None:
         """Gone is as good as deleted; another uid under the name is not ours to touch."""
-        self._spawn(self._delete(effect))
+        self._decided.spawn(self._delete(effect))
+
+    def find_job(self, effect: FindJob) -> None:
+        """Is it still there?"""
+        self._decided.spawn(self._find(effect))
 
     def look_at_pods(self, effect: LookAtPods) -> None:
         """Has it started? If not, why."""
-        self._spawn(self._look(effect))
+        self._decided.spawn(self._look(effect))
 
     def check_template(self, effect: CheckTemplate) -> None:
-        """The newest template of a schedule is proven; an older check is given up."""
-        self._wanted_template[effect.schedule.uid] = effect.schedule.template_hash
-        self._spawn(self._check(effect.schedule))
+        """The newest template of a schedule is proven; an older check is given up. Schedules of
+        one template in one namespace share a dry run: ten thousand would take 17 minutes."""
+        schedule = effect.schedule
+        self._wanted_template[schedule.uid] = schedule.template_hash
+        proof = (schedule.ns, schedule.template_hash)
+        if proof in self._proofs:
+            self._proofs[proof][schedule.uid] = schedule
+            return
+        self._proofs[proof] = {schedule.uid: schedule}
+        self._checks.spawn(self._check(*proof))
 
     def forget(self, uid: str) -> None:
         """The schedule is gone: its template need not be proven."""
@@ -60,28 +99,18 @@ class Errands:
 
     def confirm_time(self, effect: ConfirmTime) -> None:
         """What does the API server's clock say?"""
-        self._spawn(self._ask_time())
+        self._checks.spawn(self._ask_time())
 
     async def finish(self, *, within_s: float) -> None:
         """Let deletions that were decided happen; give the rest up."""
-        if self._tasks:
-            await asyncio.wait(set(self._tasks), timeout=within_s)
-        for task in self._tasks:
-            task.cancel()
-
-    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._done)
-
-    def _done(self, task: asyncio.Task[None]) -> None:
-        self._tasks.discard(task)
-        if not task.cancelled():
-            task.result()
+        self._checks.cancel()
+        await self._decided.finish(within_s=within_s)
 
     async def _call(self, verb: str, path: str, **more: Any) -> Reply | None:
-        """One call, when nothing more urgent waits; None: no answer."""
-        while self._busy():
+        """One call, when nothing more urgent waits (but not for ever: what Replace cancels must
+        go even in a 429 that lasts); None: no answer."""
+        patience = self._clock.monotonic() + PATIENCE_S
+        while self._busy() and self._clock.monotonic() < patience:
             await clock.sleep(0.05)
         async with self._places:
             try:
@@ -97,17 +126,31 @@ class Errands:
         }
         if effect.ref.uid:
             options["preconditions"] = {"uid": effect.ref.uid}
-        path, body, pause_s = jobs_path(effect.ref.ns, effect.ref.name), orjson.dumps(options), 0.5
-        while True:
+        path, body = jobs_path(effect.ref.ns, effect.ref.name), orjson.dumps(options)
+        async for _ in clock.tries(FIRST_PAUSE_S, LONGEST_PAUSE_S, count=DELETE_TRIES):
             reply = await self._call("DELETE", path, body=body)
             if reply is not None and (reply.ok or reply.status in (404, 409)):
                 return
-            await clock.sleep(clock.jitter(pause_s))
-            pause_s = min(LONGEST_PAUSE_S, pause_s * 2)
+        log("job not deleted", level="warning", ns=effect.ref.ns, job=effect.ref.name)
+
+    async def _find(self, effect: FindJob) -> None:
+        path = jobs_path(effect.ref.ns, effect.ref.name)
+        async for _ in clock.tries(FIRST_PAUSE_S, LONGEST_PAUSE_S):
+            reply = await self._call("GET", path)
+            if reply is not None and reply.ok and (fact := read_job(reply.json())) is not None:
+                self._inbox.hint(fact.ref.uid, JobSeen(fact))
+                return
+            if reply is not None and reply.status == 404:
+                gone = JobFact(effect.ref, effect.run, effect.attempt, JobPhase.WAITING)
+                # Not by the Job's uid: of one that no watch told of it is not known.
+                self._inbox.hint(("not found", effect.run, effect.attempt), JobGone(gone))
+                return
 
     async def _look(self, effect: LookAtPods) -> None:
         pods = await self._pods(effect)
         if pods is None:
+            message = "the operator may not list Pods, so it cannot tell why the Job waits"
+            await self._report(PodsLookedAt(effect.run, effect.attempt, False, UNREADABLE, message))
             return
         started, reason, message = explain(pods)
         if not pods:
@@ -117,15 +160,13 @@ class Errands:
     async def _pods(self, effect: LookAtPods) -> list[dict[str, Any]] | None:
         path = f"/api/v1/namespaces/{effect.ref.ns}/pods"
         selector = {"labelSelector": f"batch.kubernetes.io/job-name={effect.ref.name}"}
-        pause_s = 0.5
-        while True:
+        async for _ in clock.tries(FIRST_PAUSE_S, LONGEST_PAUSE_S):
             reply = await self._call("GET", path, params={**selector, "limit": "50"})
             if reply is not None and reply.ok:
                 return reply.json().get("items") or []
-            if reply is not None and reply.status in (403, 404):
-                return []
-            await clock.sleep(clock.jitter(pause_s))
-            pause_s = min(LONGEST_PAUSE_S, pause_s * 2)
+            if reply is not None and reply.status == 403:
+                return None
+        raise AssertionError("tries end only with an answer")
 
     async def _event_of_job(self, effect: LookAtPods) -> str:
         """The Job controller's own words: quota, Pod Security, a missing ServiceAccount."""
@@ -142,24 +183,34 @@ class Errands:
 
     # --- templates --------------------------------------------------------------------------------
 
-    async def _check(self, schedule: Schedule) -> None:
-        body = render(schedule, RunId(schedule.uid, _FAR))
-        while self._wanted_template.get(schedule.uid) == schedule.template_hash:
+    async def _check(self, ns: str, template_hash: str) -> None:
+        while waiting := self._waiting_for(ns, template_hash):
             await self._my_turn()
             reply = await self._call(
                 "POST",
-                jobs_path(schedule.ns),
-                body=body,
+                jobs_path(ns),
+                body=render(waiting[0], RunId(waiting[0].uid, _FAR)),
                 params={"dryRun": "All", "fieldValidation": "Strict"},
             )
             accepted, reason, message = judge(reply)
-            await self._report(
-                TemplateChecked(schedule.uid, schedule.template_hash, accepted, reason, message)
-            )
-            if accepted is not None:
-                self._wanted_template.pop(schedule.uid, None)
-                return
-            await clock.sleep(clock.jitter(TEMPLATE_AGAIN_S))
+            for schedule in self._waiting_for(ns, template_hash):
+                # A hint, for there may be thousands: results of creates must find room beside them.
+                self._inbox.hint(
+                    ("template", schedule.uid),
+                    TemplateChecked(schedule.uid, template_hash, accepted, reason, message),
+                )
+                if accepted is not None:
+                    del self._wanted_template[schedule.uid]
+            if accepted is None:
+                await clock.sleep(clock.jitter(TEMPLATE_AGAIN_S))
+        del self._proofs[ns, template_hash]
+
+    def _waiting_for(self, ns: str, template_hash: str) -> list[Schedule]:
+        """Those that still want this template proven."""
+        proof = self._proofs[ns, template_hash]
+        for uid in [uid for uid in proof if self._wanted_template.get(uid) != template_hash]:
+            del proof[uid]
+        return list(proof.values())
 
     async def _my_turn(self) -> None:
         now = self._clock.monotonic()
@@ -170,9 +221,11 @@ class Errands:
     async def _ask_time(self) -> None:
         reply = await self._call("GET", "/version")
         moment = reply.headers.get("Date") if reply is not None else None
-        if moment:
-            said = email.utils.parsedate_to_datetime(moment).timestamp()
-            await self._report(TimeConfirmed(said))
+        try:
+            said = email.utils.parsedate_to_datetime(moment or "").timestamp()
+        except ValueError:
+            return  # asked again in a few seconds
+        await self._report(TimeConfirmed(said))
 
     async def _report(self, message: Message) -> None:
         while not self._inbox.offer(message):
@@ -193,20 +246,27 @@ def judge(reply: Reply | None) -> tuple[bool | None, str, str]:
 
 def explain(pods: list[dict[str, Any]]) -> tuple[bool, str, str]:
     """Whether any Pod has started; if none, why: pod_refused, unschedulable, image or pending."""
-    reason, message = "pod_refused", "no Pod was created"
+    if not pods:
+        return False, "pod_refused", "no Pod was created"
+    if any("running" in state or "terminated" in state for pod in pods for state in _states(pod)):
+        return True, "", ""
     for pod in pods:
-        status = pod.get("status") or {}
-        states = [
-            container.get("state") or {} for container in status.get("containerStatuses") or ()
-        ]
-        if any("running" in state or "terminated" in state for state in states):
-            return True, "", ""
-        reason, message = "pending", f"pod {pod['metadata']['name']} is {status.get('phase')}"
-        for state in states:
+        for state in _states(pod):
             waiting = state.get("waiting") or {}
-            if "Image" in str(waiting.get("reason", "")) or "ErrImage" in str(waiting):
+            if "Image" in str(waiting.get("reason", "")):
                 return False, "image", str(waiting.get("message") or waiting.get("reason"))[:512]
-        for condition in status.get("conditions") or ():
+        for condition in (pod.get("status") or {}).get("conditions") or ():
             if condition.get("reason") == "Unschedulable":
                 return False, "unschedulable", str(condition.get("message", ""))[:512]
-    return False, reason, message
+    phase = (pods[0].get("status") or {}).get("phase")
+    return False, "pending", f"pod {pods[0]['metadata']['name']} is {phase}"
+
+
+def _states(pod: dict[str, Any]) -> list[dict[str, Any]]:
+    """Of its containers, those that only prepare included: they are work that has begun."""
+    status = pod.get("status") or {}
+    return [
+        container.get("state") or {}
+        for kind in ("initContainerStatuses", "containerStatuses")
+        for container in status.get(kind) or ()
+    ]

@@ -30,7 +30,6 @@ class _Sent:
     name: str
     at: float
     count: int
-    first: int
 
 
 class Events:
@@ -89,11 +88,11 @@ class Events:
             )
             return
         digest = hashlib.sha256(f"{told.uid}/{told.reason}/{now}".encode()).hexdigest()[:16]
-        name = f"{told.name[:200]}.{digest}"
+        name = f"{told.name[:200].rstrip('-.')}.{digest}"
         reply = await self._api.call("POST", path, body=orjson.dumps(_event(told, name, int(now))))
         if reply.ok:
             self._sent.pop(key, None)
-            self._sent[key] = _Sent(name, now, 1, int(now))
+            self._sent[key] = _Sent(name, now, 1)
             if len(self._sent) > REMEMBERED_LIMIT:
                 del self._sent[next(iter(self._sent))]
         else:

@@ -46,7 +46,7 @@ def jobs_reflectors(
     *,
     now: Callable[[], float],
     namespaces: tuple[str, ...],
-    on_restart: Callable[[str], None] = lambda why: None,
+    on_restart: Callable[[str, str], None] = lambda why, sentence: None,
 ) -> list[Reflector]:
     """Follow the Jobs of ScheduledJobs: in the whole cluster, or in each namespace by itself,
     where a Role is all that we have."""

@@ -7,8 +7,8 @@ create that got no answer is read by name before anything else.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine
-from typing import Any
+import itertools
+from collections.abc import Awaitable, Callable
 
 from evenkeel import clock
 from evenkeel.clock import Clock
@@ -17,7 +17,8 @@ from evenkeel.core.inbox import Inbox
 from evenkeel.core.lanes import Lanes
 from evenkeel.core.messages import Launched, PutBack
 from evenkeel.kube.api import Api, NoAnswer, NotSent, Reply, jobs_path
-from evenkeel.model import JobFact, JobPhase, JobRef, RunId, Verdict
+from evenkeel.kube.tasks import Fail, Tasks, reraise
+from evenkeel.model import JobFact, JobPhase, JobRef, RunId, Schedule, Verdict
 from evenkeel.resource.job import job_name, read_job, render
 
 RETRY_AFTER_S = 1.0
@@ -26,8 +27,17 @@ RETRY_AFTER_S = 1.0
 READ_AGAIN_S = (0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
 """Pauses between readings by name; the last one repeats: there is no other way to know."""
 
+UNCOUNTED = ("Unreachable", "StatusNotWritten", "NotCreated")
+"""Reasons of verdicts that no answer to a create gave."""
+
 KEEP_WARM_S = 30.0
 """Connections used this long ago are still open; see client.KEEP_ALIVE_S."""
+
+FEW = 8
+"""So many creates in flight are no herd."""
+
+RENDERED_AT_ONCE = 20
+"""Bodies between two chances for others: ten thousand at once would stop the loop for 0.4 s."""
 
 WARM_PATH = "/version"
 """Every authenticated caller may read it."""
@@ -44,7 +54,8 @@ class Launcher:
         *,
         in_flight: int,
         write_mark: Callable[[str], Awaitable[bool]],
-        count: Callable[[Verdict, float], None] = lambda verdict, took_s: None,
+        count: Callable[[Verdict, float | None], None] = lambda verdict, took_s: None,
+        fail: Fail = reraise,
     ) -> None:
         self._api = api
         self._inbox = inbox
@@ -52,10 +63,14 @@ class Launcher:
         self._in_flight = in_flight
         self._write_mark = write_mark
         self._count = count
-        self._bodies: dict[tuple[RunId, int], bytes] = {}
+        self._to_render: dict[tuple[RunId, int], Schedule] = {}
+        self._rendering = False
+        self._bodies: dict[tuple[RunId, int], tuple[str, bytes]] = {}
         self._lanes: Lanes[Launch] = Lanes()
         self._unwanted: set[tuple[RunId, int]] = set()
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._creates = Tasks(fail, after=self._pump)
+        self._aside = Tasks(fail, after=self._pump)
+        """What takes no create's place: rendering, warming, reading by name."""
         self._closed_until = 0.0
         self._reopening = False
         self._warmed_at = float("-inf")
@@ -63,26 +78,27 @@ class Launcher:
 
     @property
     def busy(self) -> bool:
-        """Creates are waiting: whoever could wait should."""
-        return bool(self._lanes)
+        """Creates are waiting, or the last of many are under way: whoever could wait should."""
+        return bool(self._lanes) or len(self._creates) > FEW
 
     @property
     def creating(self) -> int:
         """Creates in flight."""
-        return len(self._tasks)
+        return len(self._creates)
 
     # --- what the scheduler says ------------------------------------------------------------------
 
     def prepare(self, effect: Prepare) -> None:
         """The run is due in a few seconds."""
-        self._bodies[effect.run, effect.attempt] = render(
-            effect.schedule, effect.run, effect.attempt
-        )
+        self._to_render[effect.run, effect.attempt] = effect.schedule
+        if not self._rendering:
+            self._rendering = True
+            self._aside.spawn(self._render_ahead())
         if self._clock.monotonic() - self._warmed_at > KEEP_WARM_S:
             self._warmed_at = self._clock.monotonic()
-            self._spawn(self._warm(min(self._in_flight, 8)))
-        elif len(self._bodies) in (16, 64):  # it is going to be a herd: warm what it will need
-            self._spawn(self._warm(min(self._in_flight, len(self._bodies))))
+            self._aside.spawn(self._warm(min(self._in_flight, FEW)))
+        elif len(self._to_render) in (16, 64):  # it will be a herd: warm what that will need
+            self._aside.spawn(self._warm(min(self._in_flight, len(self._to_render))))
 
     def launch(self, effect: Launch) -> None:
         """The instant has come."""
@@ -99,7 +115,7 @@ class Launcher:
 
     def let_go(self, effect: LetGo) -> None:
         """Not wanted any more. A create under way is not called back: its Job is deleted after."""
-        self._bodies.pop((effect.run, effect.attempt), None)
+        self._drop_body((effect.run, effect.attempt))
         if self._lanes:
             self._unwanted.add((effect.run, effect.attempt))
 
@@ -108,11 +124,38 @@ class Launcher:
         self._stopping = True
         while self._lanes:
             effect = self._lanes.pop()
-            await self._report(PutBack(effect.run, effect.attempt))
-        if self._tasks:
-            await asyncio.wait(set(self._tasks), timeout=within_s)
-        for task in self._tasks:
-            task.cancel()
+            self._put_back(effect.run, effect.attempt)
+        await self._creates.finish(within_s=within_s)
+        self._aside.cancel()
+
+    def _put_back(self, run: RunId, attempt: int) -> None:
+        # A hint, for there may be ten thousand: results of creates must find room beside them.
+        self._inbox.hint(("put back", run, attempt), PutBack(run, attempt))
+
+    # --- rendering --------------------------------------------------------------------------------
+
+    async def _render_ahead(self) -> None:
+        while self._to_render:
+            for key in list(itertools.islice(self._to_render, RENDERED_AT_ONCE)):
+                run, attempt = key
+                schedule = self._to_render.pop(key)
+                name = job_name(schedule.name, run, attempt)
+                self._bodies[key] = name, render(schedule, run, attempt)
+            await clock.sleep(0)
+        self._rendering = False
+
+    def _rendered(self, effect: Launch) -> tuple[str, bytes]:
+        """Name and body; a body that waits to be rendered anew must not be sent as it was."""
+        run, attempt, schedule = effect.run, effect.attempt, effect.schedule
+        known = self._bodies.pop((run, attempt), None)
+        if known is not None and (run, attempt) not in self._to_render:
+            return known
+        self._drop_body((run, attempt))
+        return job_name(schedule.name, run, attempt), render(schedule, run, attempt)
+
+    def _drop_body(self, key: tuple[RunId, int]) -> None:
+        self._to_render.pop(key, None)
+        self._bodies.pop(key, None)
 
     # --- creating ---------------------------------------------------------------------------------
 
@@ -121,41 +164,31 @@ class Launcher:
         if self._clock.monotonic() < self._closed_until:
             self._reopen()
             return
-        while self._lanes and len(self._tasks) < self._in_flight and not self._stopping:
+        while self._lanes and len(self._creates) < self._in_flight and not self._stopping:
             effect = self._lanes.pop()
             key = (effect.run, effect.attempt)
             if key in self._unwanted:
                 self._unwanted.discard(key)
-                self._bodies.pop(key, None)
+                self._drop_body(key)
+                self._put_back(*key)
                 continue
-            self._spawn(self._orchestrate(effect))
+            self._creates.spawn(self._orchestrate(effect))
         if not self._lanes:
             self._unwanted.clear()
 
     def _reopen(self) -> None:
         if not self._reopening and self._lanes:
             self._reopening = True
-            self._spawn(self._open_again())
+            self._aside.spawn(self._open_again())
 
     async def _open_again(self) -> None:
         await clock.sleep(self._closed_until - self._clock.monotonic())
         self._reopening = False
 
-    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._done)
-
-    def _done(self, task: asyncio.Task[None]) -> None:
-        self._tasks.discard(task)
-        if not task.cancelled():
-            task.result()  # a defect must not vanish with its task
-        self._pump()
-
     async def _orchestrate(self, effect: Launch) -> None:
-        schedule, run, attempt = effect.schedule, effect.run, effect.attempt
-        body = self._bodies.pop((run, attempt), None) or render(schedule, run, attempt)
-        ref = JobRef(schedule.ns, job_name(schedule.name, run, attempt))
+        schedule = effect.schedule
+        name, body = self._rendered(effect)
+        ref = JobRef(schedule.ns, name)
         if effect.mark_first and not await self._write_mark(schedule.uid):
             message = "the status could not be written, and this Job may vanish soon"
             await self._tell(effect, ref, Verdict.HELD, reason="StatusNotWritten", message=message)
@@ -170,17 +203,23 @@ class Launcher:
             return
         except NoAnswer:
             self._count(Verdict.UNKNOWN, self._clock.monotonic() - began)
-            await self._read_by_name(effect, ref, sent_at, seen=False)
+            self._aside.spawn(self._read_by_name(effect, ref, sent_at, seen=False))
             return
         verdict, reason = classify(reply)
-        self._count(verdict, self._clock.monotonic() - began)
+        if verdict is not Verdict.ADOPTED:  # whether it is or is taken, its reading will say
+            self._count(verdict, self._clock.monotonic() - began)
         if reply.status == 429:
             pause_s = reply.retry_after_s or RETRY_AFTER_S
             self._closed_until = max(self._closed_until, self._clock.monotonic() + pause_s)
         if verdict in (Verdict.UNKNOWN, Verdict.ADOPTED):
-            await self._read_by_name(effect, ref, sent_at, seen=verdict is Verdict.ADOPTED)
+            # Aside: one namespace that refuses to be read must not keep all others' places.
+            seen = verdict is Verdict.ADOPTED
+            self._aside.spawn(self._read_by_name(effect, ref, sent_at, seen=seen))
             return
-        await self._tell(effect, ref, verdict, sent_at, reason, reply.message)
+        if reply.ok:
+            ref = JobRef(ref.ns, ref.name, created_uid(reply))
+        message = "" if reply.ok else reply.message  # the answer to a create is the whole Job
+        await self._tell(effect, ref, verdict, sent_at, reason, message)
 
     async def _read_by_name(
         self, effect: Launch, ref: JobRef, sent_at: float, *, seen: bool
@@ -223,13 +262,13 @@ class Launcher:
         found: JobFact | None = None,
     ) -> None:
         ended = found if found and found.phase in (JobPhase.SUCCEEDED, JobPhase.FAILED) else None
-        if verdict is Verdict.ADOPTED:
-            self._count(verdict, 0.0)
+        if verdict in (Verdict.ADOPTED, Verdict.TAKEN) or reason in UNCOUNTED:
+            self._count(verdict, None)
         await self._report(
             Launched(effect.run, effect.attempt, verdict, ref, sent_at, message, reason, ended)
         )
 
-    async def _report(self, message: Launched | PutBack) -> None:
+    async def _report(self, message: Launched) -> None:
         """Wait while the inbox is full: no result is lost, and this is the back-pressure."""
         while not self._inbox.offer(message):
             await clock.sleep(0.01)
@@ -246,10 +285,17 @@ class Launcher:
         await asyncio.gather(*(one() for _ in range(connections)))
 
 
+def created_uid(reply: Reply) -> str:
+    """The uid of the Job that the answer shows."""
+    return str((reply.json().get("metadata") or {}).get("uid", ""))
+
+
 def classify(reply: Reply) -> tuple[Verdict, str]:
     """What an answer to a create proves. ADOPTED here means: exists, to be read by name."""
-    if reply.ok:
+    if reply.ok and created_uid(reply):
         return Verdict.CREATED, ""
+    if reply.ok:
+        return Verdict.UNKNOWN, "NoJobInAnswer"  # a proxy's page, not the API server's word
     if reply.status == 409 and reply.reason == "AlreadyExists":
         return Verdict.ADOPTED, ""
     message = reply.message

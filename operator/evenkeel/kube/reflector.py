@@ -50,7 +50,7 @@ class Reflector:
         *,
         now: Callable[[], float],
         params: Mapping[str, str] | None = None,
-        on_restart: Callable[[str], None] = lambda why: None,
+        on_restart: Callable[[str, str], None] = lambda why, sentence: None,
     ) -> None:
         self._api = api
         self._path = path
@@ -75,12 +75,12 @@ class Reflector:
                 await clock.sleep(clock.jitter(PAUSE_S) / 5)
             except Gone:
                 self._version = ""
-                self._on_restart("gone")
+                self._on_restart("gone", "the version it stood at is gone")
                 await clock.sleep(clock.jitter(PAUSE_S))
             except (NotSent, NoAnswer) as error:
                 # The list again, not the watch: what was missed is not known to be replayed.
                 self._version = self._version if isinstance(error, NoAnswer) else ""
-                self._on_restart("broken")
+                self._on_restart("broken", str(error))
                 await clock.sleep(clock.jitter(pause_s))
                 pause_s = min(LONGEST_PAUSE_S, pause_s * 2)
 

@@ -41,6 +41,7 @@ class StatusSync:
         busy: Callable[[], bool],
         version: Callable[[str], str] = lambda uid: "",
         count: Callable[[str, float], None] = lambda outcome, took_s: None,
+        complain: Callable[[str, str], None] = lambda what, sentence: None,
     ) -> None:
         self._api = api
         self._inbox = inbox
@@ -50,6 +51,7 @@ class StatusSync:
         self._busy = busy
         self._version = version
         self._count = count
+        self._complain = complain
         self._waiting: dict[str, float] = {}
         self._written_at: dict[str, float] = {}
         self._failures: dict[str, int] = {}
@@ -113,8 +115,9 @@ class StatusSync:
         """The one that has waited longest and may be written, or how long to rest."""
         now = self._clock.monotonic()
         pause_s = 3600.0
+        busy = self._busy()
         for uid, since in self._waiting.items():
-            if self._busy() and now - since < LAG_LIMIT_S:
+            if busy and now - since < LAG_LIMIT_S:
                 return None, 0.05
             may_at = self._written_at.get(uid, float("-inf")) + EVERY_S
             if may_at <= now:
@@ -161,7 +164,8 @@ class StatusSync:
             )
             if reply.status == 409 and "UID in precondition" not in reply.message:
                 reply = await self._send_again(uid, schedule_path(ns, name), status)
-        except (NotSent, NoAnswer):
+        except (NotSent, NoAnswer) as error:
+            self._complain("statuses cannot be written", str(error))
             self._count("no_answer", self._clock.monotonic() - began)
             self._later(uid)
             return False
@@ -171,10 +175,13 @@ class StatusSync:
             self._versions[uid] = _version(reply)
             self._inbox.hint(("written", uid), StatusWritten(uid, revision))
             return True
-        if reply.status == 404 or "UID in precondition" in reply.message:
+        # A 404 of the API server's own: a proxy's page says nothing of the schedule.
+        gone = reply.status == 404 and reply.reason == "NotFound"
+        if gone or "UID in precondition" in reply.message:
             self.forget(uid)
             self._inbox.hint(("gone", uid), ScheduleGone(uid))
             return False
+        self._complain("statuses cannot be written", f"{ns}/{name}: {reply.message}")
         self._later(uid)
         return False
 

@@ -6,9 +6,10 @@ its list: `Pruner` makes up for both with a LIST of its own.
 """
 
 import asyncio
+import itertools
 import logging
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, cast
 
 import aiohttp
@@ -18,7 +19,7 @@ import uvloop
 from evenkeel import clock
 from evenkeel.core.inbox import Inbox
 from evenkeel.core.messages import ScheduleGone, ScheduleSeen, SchedulesListed
-from evenkeel.kube.api import SCHEDULES, Api, NoAnswer, NotSent
+from evenkeel.kube.api import SCHEDULES, Api, NoAnswer, NotSent, schedule_path
 from evenkeel.kube.credentials import Credentials
 from evenkeel.resource.read import read
 from evenkeel.resource.status import parse
@@ -80,6 +81,14 @@ class _NoDiffBase(kopf.DiffBaseStorage):
 
     def store(self, *, body: kopf.Body, patch: kopf.Patch, essence: Any) -> None:
         return None
+
+
+class _Patience:
+    """Pauses between two tries of kopf's, without an end: by its own eight it gives up after 54 s,
+    and an API server that is upgraded may be away for longer."""
+
+    def __iter__(self) -> Iterator[float]:
+        return itertools.chain((1, 1, 2, 3), itertools.repeat(5))
 
 
 class KopfThread:
@@ -170,6 +179,7 @@ def _settings() -> kopf.OperatorSettings:
     settings.persistence.progress_storage = kopf.StatusProgressStorage()
     # Kopf would kill the process ten minutes after an end that it did not expect.
     settings.process.ultimate_exiting_timeout = None
+    settings.networking.error_backoffs = _Patience()
     return settings
 
 
@@ -182,14 +192,21 @@ class Pruner:
         inbox: Inbox,
         *,
         now: Callable[[], float],
+        known: Callable[[str], bool],
         namespaces: tuple[str, ...],
         every_s: float,
+        complain: Callable[[str, str], None] = lambda what, sentence: None,
     ) -> None:
         self._api = api
         self._inbox = inbox
         self._now = now
+        self._known = known
         self._namespaces = namespaces
         self._every_s = every_s
+        self._complain = complain
+        self.see: Sight | None = None
+        """Who is shown a schedule that the watch should have shown, if there is somebody."""
+        self._unseen: dict[str, str] = {}
 
     async def run(self) -> None:
         """List until cancelled."""
@@ -197,14 +214,15 @@ class Pruner:
             pause_s = self._every_s
             try:
                 await self.list_once()
-            except (NotSent, NoAnswer):
+            except (NotSent, NoAnswer) as error:
+                self._complain("schedules cannot be listed", str(error))
                 pause_s = min(5.0, self._every_s)
             await clock.sleep(clock.jitter(pause_s))
 
     async def list_once(self) -> None:
         """Tell the scheduler which there are."""
         listed_at = self._now()
-        uids: set[str] = set()
+        found: dict[str, str] = {}
         for ns in self._namespaces or ("",):
             path = (
                 f"{SCHEDULES}/namespaces/{ns}/scheduledjobs" if ns else f"{SCHEDULES}/scheduledjobs"
@@ -218,12 +236,27 @@ class Pruner:
                 metadata = page.get("metadata") or {}
                 if not metadata.get("resourceVersion"):
                     raise NoAnswer("not a list")  # taken for an empty one, it would prune them all
-                uids |= {
-                    metadata["uid"]
-                    for metadata in (item["metadata"] for item in page.get("items") or ())
-                    if not metadata.get("deletionTimestamp")
+                found |= {
+                    item["metadata"]["uid"]: schedule_path(
+                        item["metadata"]["namespace"], item["metadata"]["name"]
+                    )
+                    for item in page.get("items") or ()
+                    if not item["metadata"].get("deletionTimestamp")
                 }
                 if not (token := metadata.get("continue")):
                     break
                 params["continue"] = token
-        self._inbox.hint("schedules", SchedulesListed(frozenset(uids), listed_at))
+        self._inbox.hint("schedules", SchedulesListed(frozenset(found), listed_at))
+        await self._show_unseen(found)
+
+    async def _show_unseen(self, found: dict[str, str]) -> None:
+        """A schedule that two lists show and no watch has shown: it would never run."""
+        if self.see is None:
+            return
+        unseen = {uid: path for uid, path in found.items() if not self._known(uid)}
+        for uid in unseen.keys() & self._unseen.keys():
+            reply = await self._api.call("GET", unseen[uid])
+            if reply.ok:
+                self._complain("schedule not shown by its watch", unseen[uid])
+                self.see(None, reply.json())
+        self._unseen = unseen

@@ -106,7 +106,15 @@ def _marked(wished: Mapping[str, str] | None, ours: Mapping[str, str]) -> dict[s
 
 
 def read_job(raw: Mapping[str, Any]) -> JobFact | None:
-    """What a Job says of its run; None when it is not ours. No annotation makes it raise."""
+    """What a Job says of its run; None when it is not ours, or nothing that an API server sends.
+    It never raises: one odd object must not end the watch of all."""
+    try:
+        return _read(raw)
+    except (AttributeError, KeyError, TypeError, ValueError):
+        return None
+
+
+def _read(raw: Mapping[str, Any]) -> JobFact | None:
     metadata = raw.get("metadata") or {}
     owner = owner_uid(metadata)
     notes = metadata.get("annotations") or {}
@@ -119,7 +127,7 @@ def read_job(raw: Mapping[str, Any]) -> JobFact | None:
     return JobFact(
         ref=JobRef(metadata.get("namespace", ""), metadata["name"], metadata.get("uid", "")),
         run=RunId(owner, due, BY_SCHEDULE),
-        attempt=int(attempt) if attempt.isdecimal() and len(attempt) < 4 else 1,
+        attempt=max(1, int(attempt)) if attempt.isdecimal() and len(attempt) < 4 else 1,
         phase=phase,
         reason=reason,
         message=message,

@@ -5,6 +5,9 @@ import re
 
 from evenkeel.model import Instant
 
+LAST: Instant = 253_402_300_799
+"""9999-12-31T23:59:59Z."""
+
 _SHAPE = re.compile(
     r"(\d{4})-(\d\d)-(\d\d)[Tt](\d\d):(\d\d):(\d\d)(?:\.\d+)?(?:[Zz]|([+-])(\d\d):(\d\d))", re.ASCII
 )
@@ -27,5 +30,9 @@ def read(text: object) -> Instant | None:
         )
     except ValueError:
         return None
+    if sign and (int(zone_h) > 23 or int(zone_m) > 59):
+        return None
     shift = (int(zone_h) * 3600 + int(zone_m) * 60) * (-1 if sign == "-" else 1) if sign else 0
-    return int(moment.timestamp()) - shift
+    instant = int(moment.timestamp()) - shift
+    # Beyond these years nothing is due, and no name or text could be made of it.
+    return instant if 0 <= instant <= LAST else None

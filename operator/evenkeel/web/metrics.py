@@ -10,6 +10,7 @@ from evenkeel.balance import Distribution
 
 _SECONDS = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300)
 _SHORT = (0.0001, 0.0005, 0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1)
+_PULSE = (0.001, 0.002, 0.005, 0.01, 0.015, 0.02, 0.03, 0.05, 0.075, 0.1, 0.15, 0.25, 0.5, 1)
 
 
 class Metrics:
@@ -24,6 +25,11 @@ class Metrics:
         self.step_s = self._histogram("evenkeel_loop_step_seconds", "Duration of a step", _SHORT)
         self.lag_s = self._histogram(
             "evenkeel_loop_lag_seconds", "Step begun after the time it was due", _SHORT
+        )
+        self.pulse_s = self._histogram(
+            "evenkeel_loop_pulse_seconds",
+            "How late a timer of the loop is, looked at all the time: what others make it wait",
+            _PULSE,
         )
         self.status_s = self._histogram(
             "evenkeel_status_write_seconds", "Duration of a status patch"
@@ -75,10 +81,11 @@ class Metrics:
         """The load of the next 24 hours, read at each scrape."""
         self.registry.register(_Load(read))
 
-    def create_answered(self, verdict: str, took_s: float) -> None:
-        """A create was answered."""
+    def create_answered(self, verdict: str, took_s: float | None) -> None:
+        """A create has its verdict; without a duration it was not an answer that gave it."""
         self.creates.labels(verdict).inc()
-        self.create_s.observe(took_s)
+        if took_s is not None:
+            self.create_s.observe(took_s)
 
     def status_answered(self, outcome: str, took_s: float) -> None:
         """A status patch was answered."""

@@ -43,7 +43,7 @@ def built() -> Path:
             return target
         note.unlink(missing_ok=True)
         started = time.monotonic()
-        maker = _maker()
+        maker = _maker(base())
         say(f"building the image {name()} {maker or 'from a Debian root file system'}")
         if maker:
             _with_engine(maker, target)
@@ -77,18 +77,30 @@ def described() -> dict[str, Any]:
     return found
 
 
-def _maker() -> str:
-    """The engine that answers; a command without its engine proves nothing."""
+def base() -> str:
+    """The image that the Dockerfile begins with."""
+    found = re.search(r"^FROM (\S+)", DOCKERFILE.read_text(), re.MULTILINE)
+    assert found
+    return found[1]
+
+
+def _maker(base: str) -> str:
+    """The engine that answers and has, or gets, the base; a command alone proves nothing."""
     for engine in ("docker", "buildah"):
-        if not shutil.which(engine):
+        if not shutil.which(engine) or not _succeeds(engine, "info"):
             continue
-        try:
-            done = subprocess.run([engine, "info"], capture_output=True, timeout=20, check=False)
-        except (OSError, subprocess.TimeoutExpired):
-            continue
-        if done.returncode == 0:
+        if _succeeds(engine, "inspect", "--type", "image", base) or _succeeds(engine, "pull", base):
             return engine
+        say(f"{engine} is here, but cannot get the base image {base}")
     return ""
+
+
+def _succeeds(*command: str) -> bool:
+    try:
+        done = subprocess.run(command, capture_output=True, timeout=300, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return False
+    return done.returncode == 0
 
 
 def _with_engine(engine: str, target: Path) -> None:

@@ -69,9 +69,12 @@ def download(tar: Path) -> Path:
 
 def unpack(tar: Path, target: Path) -> None:
     with tarfile.open(tar) as archive:
+        # As it is: Debian has absolute links, which newer Pythons refuse. (An argument `filter` is
+        # unknown to Debian's own Python 3.11.2.)
+        archive.extraction_filter = lambda member, _: member
         for entry in archive:
             if not entry.name.startswith("./dev/"):  # the container gets its own
-                archive.extract(entry, target, filter="tar")
+                archive.extract(entry, target)
 
 
 def packages(site: Path, requirements: Path) -> None:

@@ -1,4 +1,4 @@
-"""Clock steps, stalls and restarts: no run is lost, none comes twice, nothing is believed rashly."""
+"""Clock steps, stalls, restarts: no run is lost, none comes twice, nothing is believed rashly."""
 
 from tests.builders import World, clock, cron, every, instant, once
 

@@ -76,9 +76,7 @@ def test_the_inbox_wakes_the_loop():
 
 
 @given(
-    st.lists(
-        st.tuples(st.sampled_from(["hint", "offer", "drain"]), st.integers(0, 5)), max_size=60
-    )
+    st.lists(st.tuples(st.sampled_from(["hint", "offer", "drain"]), st.integers(0, 5)), max_size=60)
 )
 def test_nothing_that_was_taken_in_is_lost(steps):
     inbox, owed, got = Inbox(size=4), {}, []
@@ -142,6 +140,15 @@ def test_the_scheduler_wakes_exactly_at_the_next_due_time():
 def test_it_wakes_at_least_every_loop_interval():
     world = World(settings=Settings(loop_interval_s=7)).run_until("10:00:10")
     assert world.wake_at - world.now <= 7
+
+
+@pytest.mark.parametrize("pre_schedule_s", [0, 0.5, 10])
+@pytest.mark.parametrize("loop_interval_s", [0.7, 60])
+def test_runs_are_on_time_however_rarely_the_loop_wakes(pre_schedule_s, loop_interval_s):
+    settings = Settings(pre_schedule_s=pre_schedule_s, loop_interval_s=loop_interval_s)
+    world = World(settings=settings, now=instant("10:00") + 0.3)
+    world.see(every(77)).run_until("10:20")
+    assert [at - run.due for run, _, at in world.creations] == [0.0] * 15
 
 
 def test_runs_are_prepared_before_their_instant_and_launched_at_it():

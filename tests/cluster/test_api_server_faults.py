@@ -1,0 +1,202 @@
+"""An API server that answers wrongly, late, not at all, or dies, and an operator that lives on."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.cluster.fault_proxy import Answer, Call, Fault, Reset, Slow, Times, fault_proxy
+from tests.cluster.harness import Cluster
+from tests.cluster.operator_process import operator
+from tests.cluster.world import World, due, eventually, every, install, once, seconds
+
+SETTINGS = {"MIN_INTERVAL": "1", "INDEX_REBUILD": "5"}
+MANY = {"successfulJobsHistoryLimit": 100}
+
+
+@pytest.fixture
+def world(kwok_cluster: Cluster) -> Iterator[World]:
+    install(kwok_cluster)
+    found = World(kwok_cluster)
+    yield found
+    found.close()
+
+
+BUSY = Answer(429, headers={"Retry-After": "1"})
+BROKEN = (
+    b'{"kind":"Status","status":"Failure","message":"etcdserver: request timed out","code":500}'
+)
+CREATE_FAULTS: dict[str, Fault] = {
+    "too-many-requests": BUSY,
+    "500-and-done": Answer(500, BROKEN, after=True),
+    "500-and-not-done": Answer(500, BROKEN),
+    "504-and-done": Answer(504, BROKEN, after=True),
+    "504-and-not-done": Answer(504, b"<html>a gateway</html>"),
+    "reset-and-done": Reset(after=True),
+    "reset-and-not-done": Reset(after=False),
+    "no-answer-in-time": Slow(3),
+}
+
+
+def test_whatever_becomes_of_a_creates_answer_there_is_one_job(
+    world: World, tmp_path: Path
+) -> None:
+    spaces = {word: world.namespace(f"faults-{word}") for word in CREATE_FAULTS}
+    rules = [
+        Times(1, fault, of=lambda call, ns=spaces[word]: call.is_create and f"/{ns}/" in call.path)
+        for word, fault in CREATE_FAULTS.items()
+    ]
+
+    def rule(call: Call) -> Fault | None:
+        for each in rules:
+            if fault := each(call):
+                return fault
+        return None
+
+    with fault_proxy(world.cluster, directory=tmp_path) as proxy:
+        proxy.rule = rule
+        flags = [word for ns in spaces.values() for word in ("--namespace", ns)]
+        settings = SETTINGS | {"REQUEST_TIMEOUT": "1.5"}
+        with operator(
+            proxy.kubeconfig, directory=tmp_path, settings=settings, flags=flags
+        ) as running:
+            at = once(due_in=3)
+            for ns in spaces.values():
+                world.create(ns, "it", at=at)
+            for word, ns in spaces.items():
+                eventually(
+                    lambda ns=ns: world.counts(ns, "it") == {"succeeded": 1}, f"one run: {word}",
+                    within_s=60,
+                )  # fmt: skip
+            assert [each.left for each in rules] == [0] * len(rules), "a fault did not happen"
+            unknown = running.metrics().get('evenkeel_creates_total{verdict="unknown"}', 0)
+            assert unknown >= len([word for word in spaces if word != "too-many-requests"])
+        for word, ns in spaces.items():
+            assert len(world.jobs(ns)) == 1, word
+    world.leave(spaces.values())
+
+
+GONE = json.dumps(
+    {
+        "type": "ERROR",
+        "object": {"kind": "Status", "code": 410, "reason": "Expired", "message": "gone"},
+    }
+).encode()
+
+
+def test_a_watch_that_is_too_old_is_begun_again_and_nothing_is_missed(
+    world: World, tmp_path: Path
+) -> None:
+    """Of the Jobs: 410 as a status, 410 in the stream, an end without a word. Of the schedules the
+    last two: no API server answers their watch by the first, and kopf would end over it."""
+    ns = world.namespace("faults-watch")
+    faults = {
+        "/jobs": [Answer(410, b'{"code":410}'), Answer(200, GONE + b"\n"), Answer(200, b"")],
+        "/scheduledjobs": [Answer(200, GONE + b"\n"), Answer(200, b"")],
+    }
+    rules = [
+        Times(1, fault, of=lambda call, kind=kind: call.path.endswith(kind) and call.is_watch)
+        for kind, some in faults.items()
+        for fault in some
+    ]
+
+    def rule(call: Call) -> Fault | None:
+        for each in rules:
+            if fault := each(call):
+                return fault
+        return None
+
+    with fault_proxy(world.cluster, directory=tmp_path) as proxy:
+        proxy.rule = rule
+        with operator(
+            proxy.kubeconfig, directory=tmp_path, settings=SETTINGS, flags=("--namespace", ns)
+        ) as running:
+            world.create(ns, "it", interval=every(1), **MANY)
+            eventually(
+                lambda: world.counts(ns, "it").get("succeeded", 0) >= 3, "it runs", within_s=60
+            )
+            assert [each.left for each in rules] == [0] * 5, "a fault did not happen"
+            assert running.metrics()['evenkeel_watch_restarts_total{reason="gone"}'] >= 2
+            world.edit(ns, "it", suspend=True)
+            eventually(
+                lambda: world.condition(ns, "it", "Active")["reason"] == "Suspended", "heard"
+            )
+        lists = [
+            call
+            for call in proxy.calls
+            if call.path.endswith("/jobs") and call.verb == "GET" and not call.is_watch
+        ]
+        assert len(lists) < 15, "a hot loop of lists"
+        jobs = world.jobs(ns)
+        assert len({due(job) for job in jobs}) == len(jobs)
+    world.leave([ns])
+
+
+GRACE_S = 4
+
+
+@pytest.mark.timeout(360)
+@pytest.mark.parametrize(
+    "outage_s",
+    [20, pytest.param(100, marks=pytest.mark.long)],  # kopf by itself gives up after 54 s
+    ids=["short", "long"],
+)
+def test_an_api_server_that_dies_and_comes_back(
+    world: World, tmp_path: Path, outage_s: int
+) -> None:
+    """Longer than grace: every due time is accounted for, none ran twice."""
+    spaces = {policy: world.namespace("faults-outage") for policy in ("Latest", "Skip", "All")}
+    flags = [word for ns in spaces.values() for word in ("--namespace", ns)]
+    settings = SETTINGS | {"GRACE": f"{GRACE_S}", "REQUEST_TIMEOUT": "5"}
+    with operator(
+        world.cluster.kubeconfig, directory=tmp_path, settings=settings, flags=flags
+    ) as mine:
+        for policy, ns in spaces.items():
+            world.create(ns, "it", interval=every(1), missedRuns=policy, **MANY)
+        for ns in spaces.values():
+            eventually(lambda ns=ns: len(world.jobs(ns)) >= 2, "it runs")
+        world.cluster.stop_api_server()
+        died_at = time.time()
+        time.sleep(outage_s)
+        assert mine.get("/livez")[0] == 200
+        begun_at = time.time()
+        world.cluster.start_api_server()
+        back_at = time.time()
+        for ns in spaces.values():
+            eventually(
+                lambda ns=ns: any(seconds(due(job)) > back_at + 3 for job in world.jobs(ns)),
+                "it runs again",
+                within_s=60,
+            )
+            world.edit(ns, "it", suspend=True)
+        for policy, ns in spaces.items():
+            eventually(
+                lambda ns=ns: (
+                    world.condition(ns, "it", "Active")["reason"] == "Suspended"
+                    and not world.status(ns, "it")["waiting"]
+                    and not world.status(ns, "it")["activeCount"]
+                ),
+                "it has come to rest",
+                within_s=60,
+            )
+            jobs = world.jobs(ns)
+            dues = [seconds(due(job)) for job in jobs]
+            assert len(set(dues)) == len(dues), "a due time ran twice"
+            status = world.status(ns, "it")
+            first, last = min(dues), seconds(status["mark"])
+            counts = world.counts(ns, "it")
+            assert counts["succeeded"] == len(jobs)
+            assert sum(counts.values()) == last - first + 1, "a due time has no verdict, or two"
+            in_outage = [each for each in dues if died_at + 1 < each < begun_at - GRACE_S - 2]
+            if policy == "All":
+                assert counts.get("missed", 0) == 0
+            elif policy == "Skip":
+                assert in_outage == []
+                assert counts["missed"] >= 8
+            else:
+                assert len(in_outage) <= 2, "more than the latest was caught up"
+                assert counts["missed"] >= 8
+    world.leave(spaces.values())

@@ -1,0 +1,144 @@
+"""`make run`, as a person meets it: start, watch, call again, Ctrl-C."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from tests.cluster.harness import Cluster, choose, run, state, stop
+from tests.cluster.world import World, eventually, names
+
+pytestmark = pytest.mark.timeout(300)  # it starts a cluster of its own
+
+REPOSITORY = Path(__file__).parents[2]
+
+
+class Call:
+    """A `make run` in a terminal of its own."""
+
+    def __init__(self, directory: Path, *arguments: str) -> None:
+        self._output = directory / f"{secrets.token_hex(3)}.txt"
+        command = [sys.executable, "-m", "tests.cluster.harness.run", *arguments]
+        kept = {k: v for k, v in os.environ.items() if not k.startswith("EVENKEEL_")}
+        with self._output.open("wb") as output:
+            self._process = subprocess.Popen(
+                command,
+                cwd=REPOSITORY,
+                env={**kept, "PYTHONUNBUFFERED": "1"},
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+
+    @property
+    def said(self) -> str:
+        return self._output.read_text()
+
+    def says(self, words: str, *, within_s: float = 120) -> None:
+        deadline = time.monotonic() + within_s
+        while words not in self.said:
+            assert self._process.poll() is None, f"it ended and said:\n{self.said}"
+            assert time.monotonic() < deadline, f"no {words!r} in {within_s:.0f} s:\n{self.said}"
+            time.sleep(0.1)
+
+    def ctrl_c(self) -> int:
+        self._process.send_signal(signal.SIGINT)
+        return self._process.wait(timeout=90)
+
+    def kill(self) -> None:
+        self._process.kill()
+        self._process.wait()
+
+
+@pytest.fixture
+def make_run(tmp_path: Path) -> Iterator[Callable[..., Call]]:
+    calls: list[Call] = []
+
+    def start(*arguments: str) -> Call:
+        calls.append(Call(tmp_path, *arguments))
+        return calls[-1]
+
+    yield start
+    for call in calls:
+        call.kill()
+
+
+@pytest.fixture
+def name(make_run: Callable[..., Call]) -> Iterator[str]:
+    name = f"test-{secrets.token_hex(3)}"
+    yield name
+    stop(name)
+
+
+def test_from_nothing_to_a_run_that_succeeded_and_back(
+    name: str, make_run: Callable[..., Call]
+) -> None:
+    first = make_run("--name", name)
+    first.says("Evenkeel runs.")
+    assert f"export KUBECONFIG={state.directory(name)}/kubeconfig" in first.said
+    first.says("$ kubectl -n examples get sj", within_s=60)
+    table = first.said.rpartition("$ kubectl -n examples get sj")[2]
+    assert "succeeded" in table
+    assert "every 20s + 5s" in table
+
+    second = make_run("--name", name)
+    second.says("the operator of another `make run` is at work here")
+    second.says("run succeeded")  # it shows the same log
+    assert second.ctrl_c() == 0
+    assert "stopping" not in second.said
+    found = state.load(name)
+    assert found
+    assert choose.running(found)
+    assert found.guests[run.OPERATOR].alive
+
+    assert first.ctrl_c() == 0
+    assert "stopping the operator" in first.said
+    assert name not in state.names()
+    assert not [name for name, process in everything(found) if process.alive]
+
+
+@pytest.mark.long
+def test_what_a_killed_call_leaves_goes_with_the_cluster(
+    name: str, make_run: Callable[..., Call]
+) -> None:
+    call = make_run("--name", name)
+    call.says("Evenkeel runs.")
+    call.kill()
+    found = state.load(name)
+    assert found
+    assert found.guests[run.OPERATOR].alive
+
+    stop(name)
+
+    assert not [name for name, process in everything(found) if process.alive]
+
+
+def test_a_named_cluster_is_given_back_as_it_was_but_for_the_crd(
+    node_cluster: Cluster, make_run: Callable[..., Call]
+) -> None:
+    call = make_run("--kubeconfig", str(node_cluster.kubeconfig))
+    call.says("$ kubectl -n examples get sj", within_s=90)
+
+    assert call.ctrl_c() == 0
+
+    assert "stopping the cluster" not in call.said
+    assert "the CRD stays" in call.said
+    world = World(node_cluster)
+
+    def namespaces() -> list[str]:
+        return names(world.items("/api/v1/namespaces"))
+
+    eventually(lambda: run.NAMESPACE not in namespaces(), "the examples are gone", within_s=60)
+    world.close()
+    assert "scheduledjobs.evenkeel.dev" in node_cluster.kubectl("get", "crd").stdout
+
+
+def everything(found: state.State) -> list[tuple[str, state.Process]]:
+    return [*found.processes.items(), *found.guests.items()]

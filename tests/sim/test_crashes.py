@@ -1,0 +1,31 @@
+"""Modes 1 and 2: crashes at every call of small worlds, and restarts every few steps."""
+
+import pytest
+from tests.sim import modes
+from tests.sim.oracles import violations
+from tests.sim.worlds import WORLDS
+
+NUMBERS = range(len(WORLDS))
+NAMES = [world.name for world in WORLDS]
+
+
+@pytest.mark.parametrize("number", NUMBERS, ids=NAMES)
+def test_undisturbed_nothing_is_wrong(number: int) -> None:
+    assert violations(modes.faultless(number)) == []
+
+
+@pytest.mark.parametrize("number", NUMBERS, ids=NAMES)
+def test_wherever_it_crashes_the_end_is_the_same(number: int) -> None:
+    """Before and after every single API call, exhaustively."""
+    wrong = {
+        f"call {point.call} {'after' if point.after else 'before'}": found
+        for point in modes.crash_points(number)
+        if (found := modes.crash_at(number, point))
+    }
+    assert wrong == {}
+
+
+@pytest.mark.parametrize("steps", modes.STEPS)
+@pytest.mark.parametrize("number", NUMBERS, ids=NAMES)
+def test_restarted_every_few_steps_it_comes_to_the_same_end(number: int, steps: int) -> None:
+    assert modes.restart_every(number, steps) == []

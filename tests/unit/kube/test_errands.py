@@ -1,0 +1,234 @@
+"""Small calls that follow a decision, judged by the API server's real words."""
+
+import asyncio
+
+import pytest
+from tests.builders import edited, every, instant, job
+from tests.unit.kube.scripted import (
+    CREATED,
+    NO_ANSWER,
+    NOBODY_THERE,
+    OK,
+    Desk,
+    ScriptedApi,
+    listing,
+    status,
+    virtually,
+)
+
+from evenkeel.core.effects import CheckTemplate, ConfirmTime, DeleteJob, LookAtPods
+from evenkeel.core.messages import PodsLookedAt, TimeConfirmed
+from evenkeel.kube.api import Reply
+from evenkeel.kube.errands import Errands, explain, judge
+from evenkeel.model import JobRef
+
+STRICT = 'strict decoding error: unknown field "spec.backofLimit"'
+RESTART_POLICY = 'spec.template.spec.restartPolicy: Required value: valid values: "OnFailure"'
+WARNING = '299 - "would violate PodSecurity \\"restricted:latest\\""'
+
+DRY_RUNS = {
+    "it is accepted": (CREATED, True, "Accepted", ""),
+    "it is accepted with a warning": (
+        Reply(201, b"{}", {"Warning": WARNING}),
+        True,
+        "Accepted",
+        WARNING,
+    ),
+    "an unknown field": (status(400, "BadRequest", STRICT), False, "Refused", STRICT),
+    "a missing restartPolicy": (
+        status(422, "Invalid", RESTART_POLICY),
+        False,
+        "Refused",
+        RESTART_POLICY,
+    ),
+    "a quota says nothing of the template": (
+        status(403, "Forbidden", "exceeded quota: q"),
+        None,
+        "NotProven",
+        "exceeded quota: q",
+    ),
+    "RBAC says nothing of it": (
+        status(403, "Forbidden", "cannot create resource"),
+        None,
+        "NotProven",
+        "cannot create resource",
+    ),
+    "429 says nothing of it": (status(429, "", "slow down"), None, "NotProven", "slow down"),
+    "a broken server says nothing of it": (status(500, "", "oops"), None, "NotProven", "oops"),
+    "a webhook that is down says nothing of it": (
+        status(400, "BadRequest", 'admission webhook "x" is down'),
+        None,
+        "NotProven",
+        'admission webhook "x" is down',
+    ),
+    "a terminating namespace says nothing of it": (
+        status(403, "Forbidden", "because it is being terminated"),
+        None,
+        "NotProven",
+        "because it is being terminated",
+    ),
+    "no answer says nothing of it": (None, None, "NoAnswer", "the dry run got no answer"),
+}
+
+
+@pytest.mark.parametrize(
+    ("reply", "accepted", "reason", "message"), DRY_RUNS.values(), ids=DRY_RUNS
+)
+def test_what_a_dry_run_proves_of_a_template(reply, accepted, reason, message):
+    assert judge(reply) == (accepted, reason, message)
+
+
+def pod(phase="Pending", *, states=(), conditions=()):
+    return {
+        "metadata": {"name": "report-abc"},
+        "status": {
+            "phase": phase,
+            "containerStatuses": [{"state": state} for state in states],
+            "conditions": list(conditions),
+        },
+    }
+
+
+def waiting(reason, message=""):
+    return {"waiting": {"reason": reason, "message": message}}
+
+
+UNSCHEDULABLE = {
+    "type": "PodScheduled",
+    "status": "False",
+    "reason": "Unschedulable",
+    "message": "0/3 nodes are available: 3 Insufficient cpu.",
+}
+
+PODS = {
+    "no Pod at all": ([], (False, "pod_refused", "no Pod was created")),
+    "nobody has touched it": ([pod()], (False, "pending", "pod report-abc is Pending")),
+    "no node takes it": (
+        [pod(conditions=[UNSCHEDULABLE])],
+        (False, "unschedulable", "0/3 nodes are available: 3 Insufficient cpu."),
+    ),
+    "its image cannot be pulled": (
+        [pod(states=[waiting("ImagePullBackOff", 'Back-off pulling image "nope"')])],
+        (False, "image", 'Back-off pulling image "nope"'),
+    ),
+    "its image is not to be had": (
+        [pod(states=[waiting("ErrImagePull")])],
+        (False, "image", "ErrImagePull"),
+    ),
+    "its volume is not there yet": (
+        [pod(states=[waiting("ContainerCreating")])],
+        (False, "pending", "pod report-abc is Pending"),
+    ),
+    "it runs": ([pod("Running", states=[{"running": {}}])], (True, "", "")),
+    "it has run": ([pod("Succeeded", states=[{"terminated": {}}])], (True, "", "")),
+    "one of two runs": ([pod(), pod("Running", states=[{"running": {}}])], (True, "", "")),
+    "an empty status": ([{"metadata": {"name": "x"}}], (False, "pending", "pod x is None")),
+}
+
+
+@pytest.mark.parametrize(("pods", "explained"), PODS.values(), ids=PODS)
+def test_whether_a_pod_has_started_and_why_not(pods, explained):
+    assert explain(pods) == explained
+
+
+# --- calls ------------------------------------------------------------------------------------
+
+SEEN = every(60)
+REF = JobRef("shop", "report-x", "uid-job")
+
+
+def run(answers, *effects, seconds=300.0, busy=lambda: False):
+    desk, api = Desk(), ScriptedApi(answers)
+
+    async def scenario(clock):
+        errands = Errands(api, desk.inbox, clock, busy=busy)
+        for effect in effects:
+            {
+                DeleteJob: errands.delete_job,
+                LookAtPods: errands.look_at_pods,
+                CheckTemplate: errands.check_template,
+                ConfirmTime: errands.confirm_time,
+            }[type(effect)](effect)
+        await asyncio.sleep(seconds)
+        await errands.finish(within_s=0.01)
+
+    virtually(scenario)
+    return api, desk.reports()
+
+
+def test_a_job_is_deleted_with_its_uid_in_the_background():
+    api, _ = run([OK], DeleteJob(REF, "history"))
+    (call,) = api.calls
+    assert call.path == "/apis/batch/v1/namespaces/shop/jobs/report-x"
+    assert call.body["preconditions"] == {"uid": "uid-job"}
+    assert call.body["propagationPolicy"] == "Background"
+
+
+@pytest.mark.parametrize("answer", [OK, status(404, "NotFound"), status(409, "Conflict")])
+def test_gone_or_another_ones_is_as_good_as_deleted(answer):
+    api, _ = run([answer], DeleteJob(REF, "history"))
+    assert len(api.calls) == 1
+
+
+def test_a_deletion_is_tried_until_it_is_answered_less_and_less_often():
+    api, _ = run([NOBODY_THERE, NO_ANSWER, status(500), OK], DeleteJob(REF, "history"))
+    assert len(api.calls) == 4
+    api, _ = run([status(500)], DeleteJob(REF, "history"), seconds=600)
+    assert 10 < len(api.calls) < 60
+
+
+def test_a_job_without_pods_is_explained_by_its_last_event():
+    said = {"message": 'pods "x" is forbidden: violates PodSecurity "restricted:latest"'}
+    run_id = job(SEEN, "10:01").run
+    api, (report,) = run([listing(), listing(said)], LookAtPods(run_id, 1, REF))
+    assert report == PodsLookedAt(run_id, 1, False, "pod_refused", said["message"])
+    assert api.calls[0].params["labelSelector"] == "batch.kubernetes.io/job-name=report-x"
+    assert "involvedObject.uid=uid-job" in api.calls[1].params["fieldSelector"]
+
+
+def test_pods_that_may_not_be_read_still_end_the_wait():
+    _, (report,) = run([status(403, "Forbidden")], LookAtPods(job(SEEN, "10:01").run, 1, REF))
+    assert (report.started, report.reason) == (False, "pod_refused")
+
+
+def test_a_template_is_proven_by_the_body_that_will_be_sent():
+    api, (report,) = run([CREATED], CheckTemplate(SEEN))
+    (call,) = api.calls
+    assert call.params == {"dryRun": "All", "fieldValidation": "Strict"}
+    assert call.body["metadata"]["ownerReferences"][0]["uid"] == SEEN.uid
+    assert (report.template_hash, report.accepted) == ("first", True)
+
+
+def test_a_template_that_could_not_be_judged_is_tried_again():
+    api, reports = run([status(500), status(500), CREATED], CheckTemplate(SEEN))
+    assert [report.accepted for report in reports] == [True]  # the last one outdates the others
+    assert len(api.calls) == 3
+
+
+def test_only_the_newest_template_is_proven_to_the_end():
+    new = edited(SEEN, template_hash="second")
+    _, reports = run([status(500)], CheckTemplate(SEEN), CheckTemplate(new), seconds=200)
+    assert [report.template_hash for report in reports[2:]].count("first") == 0
+
+
+def test_ten_thousand_templates_are_not_proven_at_once():
+    many = [CheckTemplate(every(60, name=f"s{n}")) for n in range(50)]
+    api, _ = run([CREATED], *many, seconds=2.05)
+    assert len(api.calls) <= 22
+
+
+def test_errands_wait_while_creates_do():
+    api, _ = run([OK], DeleteJob(REF, "history"), busy=lambda: True, seconds=60)
+    assert api.calls == []
+
+
+def test_the_time_is_asked_of_the_api_server():
+    date = "Mon, 02 Mar 2026 10:00:05 GMT"
+    _, reports = run([Reply(200, b"{}", {"Date": date})], ConfirmTime())
+    assert reports == [TimeConfirmed(float(instant("10:00:05")))]
+
+
+@pytest.mark.parametrize("answer", [NO_ANSWER, OK, Reply(200, b"{}", {"Date": "yesterday"})])
+def test_a_server_that_does_not_tell_the_time_confirms_nothing(answer):
+    _, reports = run([answer], ConfirmTime())
+    assert reports == []

@@ -1,0 +1,139 @@
+"""Thousands at once: what is shared, what is done in bites, and who gives way to whom."""
+
+import asyncio
+import itertools
+
+from tests.builders import every, instant
+from tests.unit.kube.scripted import CREATED, OK, Desk, ScriptedApi, status, virtually
+
+from evenkeel.core.effects import CheckTemplate, Launch, LetGo, Prepare
+from evenkeel.core.messages import TemplateChecked
+from evenkeel.kube.errands import Errands
+from evenkeel.kube.launcher import FEW, RENDERED_AT_ONCE, Launcher
+from evenkeel.model import RunId
+
+
+def herd(count):
+    schedules = [every(60, name=f"job-{number}") for number in range(count)]
+    return [Launch(RunId(each.uid, instant("10:01")), 1, each) for each in schedules]
+
+
+def prepared(effect):
+    return Prepare(effect.run, effect.attempt, effect.schedule)
+
+
+def launcher(api, clock, desk, *, in_flight=48):
+    async def no_mark(uid):
+        return True
+
+    return Launcher(api, desk.inbox, clock, in_flight=in_flight, write_mark=no_mark)
+
+
+# --- templates ------------------------------------------------------------------------------------
+
+
+def proofs_of(*schedules, answers=(CREATED,), forgotten=(), seconds=300.0):
+    desk, api = Desk(), ScriptedApi(list(answers))
+
+    async def scenario(clock):
+        errands = Errands(api, desk.inbox, clock, busy=lambda: False)
+        for schedule in schedules:
+            errands.check_template(CheckTemplate(schedule))
+        for uid in forgotten:
+            errands.forget(uid)
+        await asyncio.sleep(seconds)
+        assert errands._proofs == {} or seconds < 300
+
+    virtually(scenario)
+    found = desk.reports()
+    assert all(isinstance(each, TemplateChecked) for each in found)
+    return api, {each.uid: each for each in found}
+
+
+def test_schedules_of_one_template_in_one_namespace_share_one_dry_run():
+    many = [every(60, name=f"job-{number}") for number in range(1_000)]
+    api, proofs = proofs_of(*many)
+    assert len(api.calls) == 1
+    assert set(proofs) == {each.uid for each in many}
+    assert all(each.accepted and each.template_hash == "first" for each in proofs.values())
+
+
+def test_another_namespace_and_another_template_are_proven_by_themselves():
+    api, proofs = proofs_of(
+        every(60, name="a", ns="shop"),
+        every(60, name="b", ns="bank"),
+        every(60, name="c", ns="shop", template_hash="second"),
+    )
+    assert len(api.calls) == len(proofs) == 3
+
+
+def test_what_one_of_them_could_not_learn_none_of_them_has_learned():
+    api, proofs = proofs_of(
+        every(60, name="a"), every(60, name="b"), answers=[status(500)], seconds=30
+    )
+    assert len(api.calls) == 1
+    assert [each.accepted for each in proofs.values()] == [None, None]
+
+
+def test_the_others_are_proven_when_the_first_of_them_is_gone():
+    first, second = every(60, name="a"), every(60, name="b")
+    api, proofs = proofs_of(first, second, forgotten=[first.uid])
+    assert api.calls[0].body["metadata"]["ownerReferences"][0]["name"] == "b"
+    assert set(proofs) == {second.uid}
+
+
+# --- bodies ---------------------------------------------------------------------------------------
+
+
+def test_bodies_of_a_herd_are_rendered_in_bites():
+    desk, seen = Desk(), []
+
+    async def scenario(clock):
+        it = launcher(ScriptedApi([OK]), clock, desk)
+        for effect in herd(1_000):
+            it.prepare(prepared(effect))
+        while len(it._bodies) < 1_000:
+            seen.append(len(it._bodies))
+            await asyncio.sleep(0)
+
+    virtually(scenario)
+    steps = [after - before for before, after in itertools.pairwise(seen)]
+    assert max(steps) <= RENDERED_AT_ONCE
+
+
+def test_nothing_is_kept_of_a_run_that_is_let_go_before_its_body_is_rendered():
+    async def scenario(clock):
+        it = launcher(ScriptedApi([OK]), clock, Desk())
+        (effect,) = herd(1)
+        it.prepare(prepared(effect))
+        it.let_go(LetGo(effect.run, 1))
+        await asyncio.sleep(1)
+        assert (it._bodies, it._to_render) == ({}, {})
+
+    virtually(scenario)
+
+
+# --- who gives way --------------------------------------------------------------------------------
+
+
+def test_whoever_can_wait_waits_until_few_creates_are_left_under_way():
+    class Slow:
+        async def call(self, verb, path, **_):
+            await asyncio.sleep(1)
+            return CREATED
+
+    async def busy_with(count, clock):
+        it = launcher(Slow(), clock, Desk())
+        for effect in herd(count):
+            it.launch(effect)
+        await asyncio.sleep(0.5)
+        was_busy = it.busy
+        await asyncio.sleep(5)
+        assert not it.busy
+        return was_busy
+
+    async def scenario(clock):
+        assert await busy_with(FEW + 1, clock)
+        assert not await busy_with(FEW, clock)
+
+    virtually(scenario)

@@ -1,0 +1,226 @@
+"""Statuses are written behind: coalesced, one a second, creates first, never out of order."""
+
+import asyncio
+
+import pytest
+from tests.unit.kube.scripted import (
+    NO_ANSWER,
+    NOBODY_THERE,
+    Desk,
+    ScriptedApi,
+    for_a,
+    status,
+    virtually,
+)
+
+from evenkeel.core.messages import ScheduleGone, StatusWritten
+from evenkeel.kube.api import Reply
+from evenkeel.kube.status_sync import LAG_LIMIT_S, StatusSync
+
+UID = "uid-report"
+GONE_UID = status(
+    409,
+    "Conflict",
+    'Operation cannot be fulfilled on scheduledjobs.evenkeel.dev "report": Precondition failed: '
+    "UID in precondition: uid-report, UID in object meta: uid-other",
+)
+
+
+def written(version: int = 9) -> Reply:
+    return Reply(200, b'{"metadata":{"resourceVersion":"%d"}}' % version)
+
+
+class Documents:
+    """Statuses that change whenever they are asked to."""
+
+    def __init__(self) -> None:
+        self.revisions = {UID: 1}
+
+    def __call__(self, uid):
+        revision = self.revisions.get(uid)
+        return ("shop", uid[4:], {"n": revision}, revision) if revision else None
+
+
+def sync(api, scenario, *, busy=lambda: False):
+    """Run `scenario(sync, documents)` beside the writers; what was reported."""
+    desk = Desk()
+
+    async def whole(clock):
+        documents = Documents()
+        it = StatusSync(api, desk.inbox, clock, documents, in_flight=2, busy=busy)
+        play = asyncio.create_task(scenario(it, documents))
+        await for_a(300, it.run())
+        await play
+
+    virtually(whole)
+    return desk.reports()
+
+
+def change(it, documents, uid=UID) -> None:
+    documents.revisions[uid] = documents.revisions.get(uid, 0) + 1
+    it.dirty(uid)
+
+
+def test_a_status_is_patched_with_its_uid_as_precondition():
+    api = ScriptedApi([written()])
+
+    async def scenario(it, documents):
+        it.dirty(UID)
+
+    reports = sync(api, scenario)
+    (call,) = api.calls
+    assert call.verb == "PATCH"
+    assert call.path == "/apis/evenkeel.dev/v1alpha1/namespaces/shop/scheduledjobs/report/status"
+    assert call.body["metadata"]["uid"] == UID
+    assert reports == [StatusWritten(UID, 1)]
+
+
+def test_changes_within_a_second_are_one_patch():
+    api = ScriptedApi([written()])
+
+    async def scenario(it, documents):
+        for _ in range(50):
+            change(it, documents)
+            await asyncio.sleep(0.1)
+
+    sync(api, scenario)
+    assert 5 <= len(api.calls) <= 7
+    gaps = [b.at - a.at for a, b in zip(api.calls, api.calls[1:], strict=False)]
+    assert min(gaps) >= 0.999
+    assert api.calls[-1].body["status"] == {"n": 51}
+
+
+def test_a_write_on_its_way_is_never_overtaken():
+    api = ScriptedApi([5.0, written(), written()])
+
+    async def scenario(it, documents):
+        it.dirty(UID)
+        await asyncio.sleep(1.5)
+        change(it, documents)
+        assert await it.write_now(UID)
+
+    sync(api, scenario)
+    ends = [call.body["status"]["n"] for call in api.calls]
+    assert ends == [1, 2]
+    assert api.calls[1].at >= 5.0
+
+
+def test_creates_go_first_but_not_for_ever():
+    api = ScriptedApi([written()])
+
+    async def scenario(it, documents):
+        it.dirty(UID)
+
+    sync(api, scenario, busy=lambda: True)
+    (call,) = api.calls
+    assert LAG_LIMIT_S <= call.at <= LAG_LIMIT_S + 1
+
+
+@pytest.mark.parametrize("answer", [NOBODY_THERE, NO_ANSWER, status(500), status(429), status(403)])
+def test_a_write_that_fails_is_tried_again_less_and_less_often(answer):
+    api = ScriptedApi([answer])
+
+    async def scenario(it, documents):
+        it.dirty(UID)
+
+    assert sync(api, scenario) == []
+    assert 8 < len(api.calls) < 40
+
+
+def test_a_write_that_fails_at_first_is_done_in_the_end_with_the_newest_document():
+    api = ScriptedApi([NO_ANSWER, status(503), written()])
+
+    async def scenario(it, documents):
+        it.dirty(UID)
+        await asyncio.sleep(0.2)
+        change(it, documents)
+
+    assert sync(api, scenario)[-1] == StatusWritten(UID, 2)
+
+
+@pytest.mark.parametrize("answer", [status(404, "NotFound"), GONE_UID])
+def test_a_schedule_that_is_gone_or_another_one_is_reported_gone(answer):
+    api = ScriptedApi([answer])
+
+    async def scenario(it, documents):
+        it.dirty(UID)
+
+    assert sync(api, scenario) == [ScheduleGone(UID)]
+    assert len(api.calls) == 1
+
+
+def test_a_conflict_on_a_schedule_whose_name_holds_uid_does_not_make_it_gone():
+    conflict = status(
+        409, "Conflict", 'Operation cannot be fulfilled on scheduledjobs "fluid-sync": modified'
+    )
+    api = ScriptedApi([conflict, written(12), written(13)])
+
+    async def scenario(it, documents):
+        it.dirty(UID)
+
+    assert sync(api, scenario) == [StatusWritten(UID, 1)]
+
+
+def test_after_somebody_elses_write_it_goes_on_from_theirs():
+    conflict = status(409, "Conflict", "the object has been modified")
+    api = ScriptedApi([conflict, written(12), written(13)])
+
+    async def scenario(it, documents):
+        it.dirty(UID)
+
+    sync(api, scenario)
+    assert [call.verb for call in api.calls] == ["PATCH", "GET", "PATCH"]
+    assert api.calls[2].body["metadata"] == {"uid": UID, "resourceVersion": "12"}
+
+
+def test_write_now_says_whether_it_is_stored():
+    async def stored(it, documents):
+        assert await it.write_now(UID)
+
+    async def not_stored(it, documents):
+        assert not await it.write_now(UID)
+
+    sync(ScriptedApi([written()]), stored)
+    sync(ScriptedApi([NO_ANSWER]), not_stored)
+    sync(ScriptedApi([status(403)]), not_stored)
+
+
+def test_a_schedule_that_is_gone_from_the_scheduler_is_not_written():
+    api = ScriptedApi([written()])
+
+    async def scenario(it, documents):
+        documents.revisions.clear()
+        it.dirty(UID)
+
+    sync(api, scenario)
+    assert api.calls == []
+
+
+def test_a_flush_writes_what_waits_without_pauses():
+    api, desk = ScriptedApi([written()]), Desk()
+
+    async def scenario(clock):
+        documents = Documents()
+        it = StatusSync(api, desk.inbox, clock, documents, in_flight=2, busy=lambda: False)
+        for n in range(20):
+            change(it, documents, f"uid-{n}")
+        await it.flush(within_s=5)
+        assert it.waiting == 0
+        assert clock.monotonic() < 1001
+
+    virtually(scenario)
+    assert len(api.calls) == 20
+
+
+def test_a_flush_against_a_dead_server_ends_in_time():
+    api, desk = ScriptedApi([1.0, NO_ANSWER] * 1000), Desk()
+
+    async def scenario(clock):
+        documents = Documents()
+        it = StatusSync(api, desk.inbox, clock, documents, in_flight=2, busy=lambda: False)
+        for n in range(1000):
+            change(it, documents, f"uid-{n}")
+        await it.flush(within_s=5)
+        assert clock.monotonic() < 1008
+
+    virtually(scenario)

@@ -1,0 +1,280 @@
+"""The Job of a run: its name is the lock, its body carries our marks, reading it never raises."""
+
+import re
+
+import orjson
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.builders import cron, instant, schedule
+
+from evenkeel.model import Cron, JobPhase, RunId
+from evenkeel.resource.job import job_name, owner_uid, read_job, render, schedule_label
+
+LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
+LABEL_VALUE = re.compile(r"([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?")
+NAMES = st.from_regex(
+    r"[a-z0-9]([-a-z0-9]{0,40}[a-z0-9])?(\.[a-z0-9]([-a-z0-9]{0,40}[a-z0-9])?){0,3}", fullmatch=True
+)
+DUES = st.integers(0, 253_402_300_799)
+UIDS = st.uuids().map(str)
+JUNK = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=10), inner),
+    max_leaves=10,
+)
+
+
+# --- names ------------------------------------------------------------------------------------
+
+
+@given(NAMES, UIDS, DUES, st.integers(1, 21))
+def test_a_name_is_a_dns_label_of_at_most_55_characters(name, uid, due, attempt):
+    found = job_name(name, RunId(uid, due), attempt)
+    assert len(found) <= 55
+    assert LABEL.fullmatch(found)
+
+
+@given(NAMES, UIDS, DUES)
+def test_a_name_is_stable_and_each_attempts_is_its_own(name, uid, due):
+    first = job_name(name, RunId(uid, due))
+    assert first == job_name(name, RunId(uid, due), 1)
+    attempts = {job_name(name, RunId(uid, due), attempt) for attempt in range(1, 22)}
+    assert len(attempts) == 21
+
+
+@given(NAMES, st.lists(st.tuples(UIDS, DUES, st.sampled_from(["s", "t1", "t2"])), unique=True))
+def test_no_two_runs_have_one_name(name, runs):
+    names = {job_name(name, RunId(uid, due, kind)) for uid, due, kind in runs}
+    assert len(names) == len(runs)
+
+
+def test_a_name_is_as_documented():
+    run = RunId("0a9e8a52-6b1a-4d0e-9a55-1d7a2a4f9c11", instant("10:05"))
+    name = job_name("nightly.report", run)
+    assert re.fullmatch(r"nightly-report-20260302-100500-[a-z2-7]{10}", name)
+    assert job_name("nightly.report", run, 3) == f"{name}-r3"
+
+
+def test_a_name_cut_at_a_hyphen_has_no_two():
+    name = job_name("a" * 23 + "-tail", RunId("uid", 0))
+    assert name.startswith("a" * 23 + "-19700101-000000-")
+
+
+# --- labels -----------------------------------------------------------------------------------
+
+
+@given(NAMES)
+def test_a_label_is_a_label_value(name):
+    assert LABEL_VALUE.fullmatch(schedule_label(name))
+    assert len(name) > 63 or schedule_label(name) == name
+
+
+def test_long_names_that_begin_alike_have_different_labels():
+    assert schedule_label("a" * 70) != schedule_label("a" * 71)
+
+
+# --- bodies -----------------------------------------------------------------------------------
+
+TEMPLATE = {
+    "metadata": {
+        "name": "mine",
+        "namespace": "elsewhere",
+        "labels": {"team": "a", "evenkeel.dev/schedule": "forged"},
+        "annotations": {"note": "b", "evenkeel.dev/due": "forged"},
+        "finalizers": ["x"],
+    },
+    "spec": {
+        "backoffLimit": 3,
+        "someFieldOfTheFuture": {"deep": [1, 2]},
+        "template": {
+            "metadata": {"labels": {"app": "x", "evenkeel.dev/schedule-uid": "forged"}},
+            "spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "i"}]},
+        },
+    },
+}
+SEEN = cron("* * * * *", template=orjson.dumps(TEMPLATE))
+RUN = RunId(SEEN.uid, instant("10:01"))
+
+
+def body(attempt=1, template=None):
+    seen = SEEN if template is None else cron("* * * * *", template=orjson.dumps(template))
+    return orjson.loads(render(seen, RUN, attempt))
+
+
+def test_the_template_goes_through_untouched():
+    spec = body()["spec"]
+    assert spec["backoffLimit"] == 3
+    assert spec["someFieldOfTheFuture"] == {"deep": [1, 2]}
+    assert spec["template"]["spec"] == TEMPLATE["spec"]["template"]["spec"]
+
+
+def test_of_its_metadata_only_labels_and_annotations_are_taken():
+    metadata = body()["metadata"]
+    assert metadata["namespace"] == "shop"
+    assert metadata["name"] == job_name("report", RUN)
+    assert "finalizers" not in metadata
+    assert (metadata["labels"]["team"], metadata["annotations"]["note"]) == ("a", "b")
+
+
+@pytest.mark.parametrize("attempt", [1, 2])
+def test_job_and_pod_carry_our_marks_and_nobody_forges_them(attempt):
+    for metadata in (body(attempt)["metadata"], body(attempt)["spec"]["template"]["metadata"]):
+        assert metadata["labels"]["evenkeel.dev/schedule"] == "report"
+        assert metadata["labels"]["evenkeel.dev/schedule-uid"] == SEEN.uid
+        notes = metadata["annotations"]
+        assert notes["evenkeel.dev/due"] == "2026-03-02T10:01:00Z"
+        assert notes["evenkeel.dev/attempt"] == str(attempt)
+        assert notes["batch.kubernetes.io/cronjob-scheduled-timestamp"] == "2026-03-02T10:01:00Z"
+
+
+def test_the_schedule_owns_the_job():
+    (owner,) = body()["metadata"]["ownerReferences"]
+    assert owner == {
+        "apiVersion": "evenkeel.dev/v1alpha1",
+        "kind": "ScheduledJob",
+        "name": "report",
+        "uid": SEEN.uid,
+        "controller": True,
+        "blockOwnerDeletion": True,
+    }
+
+
+def test_a_template_with_nulls_is_rendered():
+    template = {"metadata": None, "spec": {"template": {"metadata": None, "spec": None}}}
+    assert body(template=template)["spec"]["template"]["spec"] is None
+
+
+# --- reading ----------------------------------------------------------------------------------
+
+
+def stored(**changes):
+    raw = body()
+    raw["metadata"] |= {"uid": "uid-job"} | changes.pop("metadata", {})
+    return raw | changes
+
+
+def condition(kind, **more):
+    return {
+        "type": kind,
+        "status": "True",
+        "lastTransitionTime": "2026-03-02T10:02:00Z",
+    } | more
+
+
+PHASES = {
+    "nothing yet": ({}, {}, (JobPhase.WAITING, None)),
+    "a Pod that pulls its image": ({}, {"active": 1}, (JobPhase.WAITING, None)),
+    "a Pod that is ready": ({}, {"active": 1, "ready": 1}, (JobPhase.STARTED, None)),
+    "a Pod that has failed": ({}, {"active": 1, "failed": 1}, (JobPhase.STARTED, None)),
+    "suspended by a queue": ({"suspend": True}, {}, (JobPhase.SUSPENDED, None)),
+    "complete": (
+        {},
+        {"conditions": [condition("Complete")], "completionTime": "2026-03-02T10:01:30Z"},
+        (JobPhase.SUCCEEDED, instant("10:01:30")),
+    ),
+    "complete without a time of its own": (
+        {},
+        {"conditions": [condition("Complete")]},
+        (JobPhase.SUCCEEDED, instant("10:02")),
+    ),
+    "failed": (
+        {},
+        {"conditions": [condition("Failed", reason="DeadlineExceeded", message="too long")]},
+        (JobPhase.FAILED, instant("10:02")),
+    ),
+    "about to fail": ({}, {"conditions": [condition("FailureTarget")]}, (JobPhase.WAITING, None)),
+    "a condition that does not hold": (
+        {},
+        {"conditions": [condition("Failed", status="False")]},
+        (JobPhase.WAITING, None),
+    ),
+}
+
+
+@pytest.mark.parametrize(("spec", "status", "expected"), PHASES.values(), ids=PHASES)
+def test_what_a_job_says_of_its_run(spec, status, expected):
+    fact = read_job(stored(spec=spec, status=status))
+    assert (fact.phase, fact.finished) == expected
+    assert (fact.run, fact.attempt, fact.ref.uid) == (RUN, 1, "uid-job")
+
+
+def test_a_failure_brings_its_reason():
+    status = {"conditions": [condition("Failed", reason="DeadlineExceeded", message="too long")]}
+    fact = read_job(stored(status=status))
+    assert (fact.reason, fact.message) == ("DeadlineExceeded", "too long")
+
+
+def test_a_job_on_its_way_out_says_so():
+    gone = {"deletionTimestamp": "2026-03-02T10:05:00Z"}
+    assert read_job(stored(metadata=gone)).deleting
+    assert not read_job(stored()).deleting
+
+
+NOT_OURS = {
+    "nobody's": {"ownerReferences": []},
+    "a CronJob's": {
+        "ownerReferences": [
+            {"apiVersion": "batch/v1", "kind": "CronJob", "controller": True, "uid": "x"}
+        ]
+    },
+    "owned but not controlled": {
+        "ownerReferences": [
+            {"apiVersion": "evenkeel.dev/v1alpha1", "kind": "ScheduledJob", "uid": "x"}
+        ]
+    },
+    "without a due time": {"annotations": {}},
+    "with a due time that is none": {"annotations": {"evenkeel.dev/due": "soon"}},
+}
+
+
+@pytest.mark.parametrize("metadata", NOT_OURS.values(), ids=NOT_OURS)
+def test_it_is_not_ours(metadata):
+    assert read_job(stored(metadata=metadata)) is None
+
+
+def test_labels_prove_nothing():
+    raw = stored(metadata={"ownerReferences": []})
+    assert owner_uid(raw["metadata"]) is None
+
+
+@pytest.mark.parametrize("attempt", ["", "0", "0x2", "-1", "two", "9999", "²", "1.5"])
+def test_an_attempt_that_is_no_number_is_the_first(attempt):
+    notes = body()["metadata"]["annotations"] | {"evenkeel.dev/attempt": attempt}
+    assert read_job(stored(metadata={"annotations": notes})).attempt == 1
+
+
+@given(
+    st.dictionaries(st.sampled_from(["evenkeel.dev/due", "evenkeel.dev/attempt"]), st.text()),
+    st.fixed_dictionaries({}, optional={"a": st.text()}),
+)
+def test_no_annotation_makes_it_raise(notes, others):
+    read_job(stored(metadata={"annotations": notes | others}))
+
+
+@given(
+    st.sampled_from(
+        ["annotations", "ownerReferences", "spec", "status", "conditions", "attempt", "due"]
+    ),
+    JUNK,
+)
+def test_no_job_makes_it_raise(where, junk):
+    raw = stored(status={"conditions": []})
+    if where in ("annotations", "ownerReferences"):
+        raw["metadata"][where] = junk
+    elif where == "conditions":
+        raw["status"]["conditions"] = junk
+    elif where in ("attempt", "due"):
+        raw["metadata"]["annotations"] |= {f"evenkeel.dev/{where}": junk}
+    else:
+        raw[where] = junk
+    read_job(raw)
+
+
+@given(NAMES, DUES, st.integers(1, 21))
+def test_what_is_rendered_is_read_back(name, due, attempt):
+    seen = schedule(Cron("* * * * *"), name=name)
+    raw = orjson.loads(render(seen, RunId(seen.uid, due), attempt))
+    fact = read_job(raw)
+    assert (fact.run, fact.attempt) == (RunId(seen.uid, due), attempt)
+    assert fact.ref.name == raw["metadata"]["name"]

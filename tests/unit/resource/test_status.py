@@ -1,0 +1,207 @@
+"""The status gives back after a restart all that the rules need, and believes nothing."""
+
+import orjson
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.builders import World, clocks, cron, edited, every, instant, merge_patch, schedule
+
+from evenkeel.model import (
+    At,
+    Concurrency,
+    Cron,
+    DayMatch,
+    Fold,
+    Gap,
+    Hourly,
+    Interval,
+    Retry,
+    RunState,
+    Timing,
+    Verdict,
+)
+from evenkeel.resource.status import EMPTY, parse, timing_fields, timing_from_fields, timing_hash
+
+INSTANTS = st.integers(0, 253_402_300_799)
+RULES = (
+    st.builds(Cron, st.text(min_size=1, max_size=30), st.sampled_from(DayMatch))
+    | st.builds(Hourly, st.integers(0, 59))
+    | st.builds(
+        Interval, st.integers(1, 10**8), st.none() | st.integers(0, 10**8), st.none() | INSTANTS
+    )
+    | st.builds(At, INSTANTS)
+)
+TIMINGS = st.builds(
+    Timing,
+    RULES,
+    zone=st.sampled_from(["UTC", "Europe/Berlin"]),
+    gap=st.sampled_from(Gap),
+    fold=st.sampled_from(Fold),
+    start=st.none() | INSTANTS,
+    end=st.none() | INSTANTS,
+)
+JUNK = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=25),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=12), inner),
+    max_leaves=12,
+)
+FIELDS = [
+    "mark",
+    "timing",
+    "suspendedSince",
+    "resumedAt",
+    "pause",
+    "waiting",
+    "active",
+    "recent",
+    "counts",
+    "countsSince",
+    "consecutiveFailures",
+    "lastScheduleTime",
+    "lastSuccessfulTime",
+    "lastFailureTime",
+    "lastResult",
+    "templateHash",
+    "conditions",
+    "placement",
+]
+
+
+@given(TIMINGS)
+def test_a_timing_comes_back_as_it_was_written(timing):
+    assert timing_from_fields(orjson.loads(orjson.dumps(timing_fields(timing)))) == timing
+
+
+@given(TIMINGS, TIMINGS)
+def test_two_timings_have_one_hash_only_when_they_are_one(one, other):
+    assert (timing_hash(one) == timing_hash(other)) == (one == other)
+
+
+@given(JUNK)
+def test_no_status_makes_it_raise(junk):
+    parse(junk)
+
+
+@given(st.dictionaries(st.sampled_from(FIELDS), JUNK))
+def test_no_field_of_a_status_makes_it_raise(status):
+    memory = parse(status)
+    assert memory.consecutive_failures >= 0
+    assert all(count >= 0 for count in memory.counts.values())
+
+
+@given(st.sampled_from(FIELDS), JUNK)
+def test_what_does_not_fit_leaves_the_rest(field, junk):
+    world = World().see(cron("* * * * *")).run_until("10:02:30")
+    good = world.status()
+    memory, whole = parse(good | {field: junk}), parse(good)
+    if field != "mark":
+        assert memory.mark == whole.mark
+    if field != "counts":
+        assert memory.counts == whole.counts
+
+
+@given(st.dictionaries(st.sampled_from(["timing", "pause", "placement"]), JUNK), JUNK)
+def test_no_inner_field_makes_it_raise(status, inner):
+    parse({"timing": {"fields": inner}, "recent": [inner], "active": [inner], "waiting": [inner]})
+    parse({"conditions": [inner], "counts": inner} | status)
+    for rule in ("schedule", "hourly", "interval", "at"):
+        timing_from_fields({rule: inner})
+        timing_from_fields({rule: {"minute": inner, "every": inner, "offset": inner}})
+
+
+def test_an_empty_status_remembers_nothing():
+    assert parse(None) == parse({}) == EMPTY
+
+
+# --- the document round trip ------------------------------------------------------------------
+
+
+def remembered(world: World, seen):
+    world.write(seen.uid)
+    return parse(world.status(seen)), world.scheduler.state.entries[seen.uid]
+
+
+def test_the_document_gives_back_all_that_the_rules_need():
+    seen = every(60, concurrency=Concurrency.QUEUE, retry=Retry(limit=2, delay_s=600))
+    world = World().see(seen).run_until("10:04:30")
+    world.fail(seen, "10:01")
+    memory, entry = remembered(world, seen)
+    assert clocks(memory.waiting) == ["10:01:00", "10:02:00", "10:03:00", "10:04:00"]
+    assert [(row.state, row.attempt) for row in memory.recent if row.due == instant("10:01")] == [
+        (RunState.RETRYING, 2)
+    ]
+    assert memory.mark == entry.mark(world.now) == instant("10:04:30") // 60 * 60
+    assert (memory.timing, memory.timing_since) == (seen.timing, seen.created)
+    assert memory.template_hash == "first"
+
+
+def test_it_names_the_jobs_that_are_alive():
+    seen = every(60)
+    world = World().see(seen).run_until("10:02:30")
+    memory, entry = remembered(world, seen)
+    assert set(memory.active) == {run.ref for run in entry.runs.values() if run.ref}
+
+
+def test_a_job_under_way_whose_mark_was_written_first_is_named_too():
+    seen = every(60, ttl_s=0)
+    world = World(answering=lambda _: None).see(seen).run_until("10:01")
+    memory, _ = remembered(world, seen)
+    assert [ref.name for ref in memory.active] == [
+        f"report-20260302-100100-{memory.active[0].name[-10:]}"
+    ]
+
+
+def test_suspension_pause_and_counts_come_back():
+    seen = every(60, pause_after_failures=1)
+    world = World().see(seen).run_until("10:01")
+    world.fail(seen, "10:01")
+    memory, entry = remembered(world, seen)
+    assert memory.pause == entry.pause is not None
+    assert memory.consecutive_failures == 1
+    assert dict(memory.counts)["failed"] == 1
+    world.see(edited(seen, suspend=True))
+    memory, entry = remembered(world, seen)
+    assert memory.suspended_since == entry.suspended_since == instant("10:01")
+    world.run_until("10:05").see(edited(edited(seen)))
+    memory, entry = remembered(world, seen)
+    assert memory.suspended_since is None
+    assert memory.resumed_at == entry.resumed_at == instant("10:05")
+
+
+def test_conditions_and_recent_rows_come_back():
+    seen = every(60)
+    world = World().see(seen).run_until("10:03:30")
+    world.succeed(seen, "10:02")
+    memory, entry = remembered(world, seen)
+    assert dict(memory.conditions) == entry.conditions
+    assert list(memory.recent) == entry.recent
+
+
+def test_a_placement_comes_back():
+    seen = every(3600, offset_s=None)
+    world = World().see(seen)
+    memory, entry = remembered(world, seen)
+    assert memory.placed == entry.placed is not None
+
+
+@given(TIMINGS, TIMINGS)
+def test_the_fields_of_an_older_timing_do_not_stay_beside_a_newer_ones(old, new):
+    from evenkeel.core.document import status_document
+    from evenkeel.core.entry import Entry
+
+    stored: dict = {}
+    for timing in (old, new):
+        entry = Entry("uid", "shop", "report", schedule=schedule(Cron("* * * * *")), timing=timing)
+        patch = orjson.loads(orjson.dumps(status_document(entry, now=0.0)))
+        stored = merge_patch(stored, patch)
+    assert parse(stored).timing == new
+
+
+def test_the_document_is_bounded_whatever_happens():
+    seen = every(10, keep_succeeded=100)
+    world = World(answering=lambda _: Verdict.CREATED).see(seen).run_until("10:20")
+    status = world.status()
+    assert len(status["active"]) == 50
+    assert status["activeCount"] == 120
+    assert len(status["recent"]) == 10
+    assert len(status["upcoming"]) == 5
+    assert len(orjson.dumps(status)) < 30_000

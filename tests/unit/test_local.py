@@ -1,0 +1,304 @@
+"""evenkeel.local: the same core without a cluster; SPEC 5's example to the minute."""
+
+import asyncio
+import datetime as dt
+import logging
+import selectors
+import threading
+import time
+
+import pytest
+from tests.builders import MONDAY
+from tests.sim.virtual import SimulatedClock, VirtualLoop
+
+from evenkeel.errors import BadField
+from evenkeel.local import Schedule
+from evenkeel.settings import Settings
+
+DAY_S = 86_400
+
+
+class PatientLoop(VirtualLoop):
+    """Its time jumps only while no callback is under way: threads live in real time."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._working = 0
+        self._jump = self._selector.select
+        self._selector.select = self._select
+
+    def run_in_executor(self, executor, func, *args):
+        self._working += 1
+        future = super().run_in_executor(executor, func, *args)
+        future.add_done_callback(self._done)
+        return future
+
+    def _done(self, _: object) -> None:
+        self._working -= 1
+
+    def _select(self, timeout=None):
+        if self._working and timeout != 0:
+            return selectors.DefaultSelector.select(self._selector, 0.05)
+        return self._jump(timeout)
+
+
+class VirtualDay:
+    """A schedule on a clock that jumps: it begins at midnight and stops after some hours."""
+
+    def __init__(self, *, hours: float, workers: int = 4) -> None:
+        self.loop = PatientLoop()
+        self.clock = SimulatedClock(self.loop, base=MONDAY)
+        self.hours = hours
+        self.schedule = Schedule(
+            clock=self.clock,
+            workers=workers,
+            settings=Settings(loop_interval_s=60, min_interval_s=1),
+            run_loop=self._run,
+        )
+        self.due: dict[str, list[str]] = {}
+        self._lock = threading.Lock()
+
+    def _run(self, main) -> None:
+        with asyncio.Runner(loop_factory=lambda: self.loop) as runner:
+            self.loop.call_at(self.hours * 3600 + 0.5, self.schedule.stop)
+            runner.run(main)
+        assert self.loop.failures == []
+
+    def at(self, hours: float, do) -> None:
+        self.loop.call_at(hours * 3600, do)
+
+    def note(self, id: str, due: dt.datetime) -> None:
+        with self._lock:
+            self.due.setdefault(id, []).append(due.strftime("%H:%M"))
+
+    def run(self) -> dict[str, list[str]]:
+        self.schedule.run()
+        return {id: sorted(times) for id, times in self.due.items()}
+
+
+def minutes(*of_day: int) -> list[str]:
+    return [f"{minute // 60:02}:{minute % 60:02}" for minute in of_day]
+
+
+def test_the_example_runs_to_the_minute_for_a_day():
+    day = VirtualDay(hours=23.99)
+    add = day.schedule.add_interval
+    day.schedule.add_hourly("hourly 17", 17, day.note)
+    add("every 4", 4, callback=day.note)
+    add("every 6 offset 1", 6, offset=1, callback=day.note)
+    add("every 25 offset 2", 25, offset=2, callback=day.note)
+    add("every 100", 100, callback=day.note)
+    due = day.run()
+    assert due["hourly 17"][:3] == ["00:17", "01:17", "02:17"]
+    assert due["every 4"][:2] == ["00:04", "00:08"]
+    assert due["every 6 offset 1"][:3] == ["00:07", "00:13", "00:19"]
+    assert due["every 25 offset 2"][:4] == ["00:27", "00:52", "01:17", "01:42"]
+    assert due["every 100"][:3] == ["01:40", "03:20", "05:00"]
+    assert due["hourly 17"] == minutes(*range(17, 1440, 60))
+    assert due["every 4"] == minutes(*range(4, 1440, 4))
+    assert due["every 6 offset 1"] == minutes(*range(7, 1440, 6))
+    assert due["every 25 offset 2"] == minutes(*range(27, 1440, 25))
+    assert due["every 100"] == minutes(*range(100, 1440, 100))
+
+
+def test_jobs_due_together_go_by_priority():
+    day, order = VirtualDay(hours=1, workers=1), []
+    for id, priority in (("low", -3), ("high", 7), ("middle", 0)):
+        day.schedule.add_interval(
+            id, 60, callback=lambda id, due: order.append(id), priority=priority
+        )
+    day.run()
+    assert order == ["high", "middle", "low"]
+
+
+def test_an_added_job_counts_from_its_addition():
+    day = VirtualDay(hours=1)
+    day.at(0.25, lambda: day.schedule.add_interval("late", 10, callback=day.note))
+    assert day.run() == {"late": ["00:25", "00:35", "00:45", "00:55"]}
+
+
+def test_a_removed_job_does_not_run_any_more():
+    day = VirtualDay(hours=1)
+    day.schedule.add_interval("sweep", 10, callback=day.note)
+    day.at(0.5 - 0.001, lambda: day.schedule.remove("sweep"))
+    assert day.run() == {"sweep": ["00:10", "00:20"]}
+
+
+def test_the_same_id_again_takes_the_place_of_the_older():
+    day = VirtualDay(hours=1)
+    day.schedule.add_interval("sweep", 10, callback=day.note)
+    day.at(0.4, lambda: day.schedule.add_interval("sweep", 25, callback=day.note))
+    assert day.run() == {"sweep": ["00:10", "00:20", "00:49"]}
+
+
+def test_an_exception_is_logged_counted_and_stops_nothing(caplog):
+    day = VirtualDay(hours=1)
+
+    def fails(id: str, due: dt.datetime) -> None:
+        day.note(id, due)
+        raise ValueError("no disk")
+
+    day.schedule.add_interval("bad", 25, callback=fails)
+    day.schedule.add_interval("good", 25, callback=day.note)
+    assert day.run() == {"bad": ["00:25", "00:50"], "good": ["00:25", "00:50"]}
+    assert day.schedule.counts() == {"failed": 2, "succeeded": 2}
+    assert [record.exc_info[0] for record in caplog.records if record.exc_info] == [ValueError] * 2
+
+
+def test_sys_exit_in_a_callback_ends_only_the_callback(caplog):
+    day = VirtualDay(hours=1)
+
+    def leaves(id: str, due: dt.datetime) -> None:
+        raise SystemExit(3)
+
+    day.schedule.add_interval("leaves", 25, callback=leaves)
+    day.schedule.add_interval("good", 25, callback=day.note)
+    assert day.run()["good"] == ["00:25", "00:50"]
+    assert day.schedule.counts() == {"failed": 2, "succeeded": 2}
+
+
+def test_without_a_callback_the_run_is_logged(caplog):
+    day = VirtualDay(hours=1)
+    day.schedule.add_hourly("report", 17)
+    with caplog.at_level(logging.INFO, logger="evenkeel.local"):
+        day.run()
+    assert "report due 2026-03-02T00:17:00+00:00" in caplog.messages
+
+
+def test_a_machine_that_slept_for_days_goes_on(caplog):
+    day = VirtualDay(hours=2)
+    day.schedule.add_interval("sweep", 30, callback=day.note)
+
+    def sleep() -> None:
+        day.clock.set_by_s = 3.0 * DAY_S
+
+    day.at(0.75, sleep)
+    due = day.run()["sweep"]
+    assert len(due) == 5  # 00:30, the newest of the missed ones, and three more
+    assert day.schedule.counts()["missed"] == 3 * 48 - 1
+
+
+def test_what_cannot_be_meant_is_refused_with_a_sentence():
+    schedule = Schedule()
+    for wrong in (
+        lambda: schedule.add_hourly("x", 60),
+        lambda: schedule.add_interval("x", 0),
+        lambda: schedule.add_interval("x", 5, offset=5),
+        lambda: schedule.add_interval("x", 5, unit="month"),
+    ):
+        with pytest.raises(BadField):
+            wrong()
+    with pytest.raises(KeyError):
+        schedule.remove("nobody")
+
+
+# --- in real seconds --------------------------------------------------------------------------
+
+
+class Running:
+    """A schedule that runs in a thread of its own."""
+
+    def __init__(self, schedule: Schedule) -> None:
+        self._schedule = schedule
+        self._thread = threading.Thread(target=schedule.run)
+
+    def __enter__(self) -> Schedule:
+        self._thread.start()
+        return self._schedule
+
+    def __exit__(self, *_: object) -> None:
+        self._schedule.stop()
+        self._thread.join(timeout=20)
+        assert not self._thread.is_alive()
+
+
+def until(holds, seconds: float = 20.0) -> None:
+    """Wait until it holds; the test's own limit is far away."""
+    end = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < end, "it never came true"
+        time.sleep(0.01)
+
+
+def test_it_really_waits_and_calls_back_each_second():
+    called: list[tuple[str, dt.datetime, float]] = []
+    schedule = Schedule()
+    schedule.add_interval(
+        "tick", 1, unit="s", callback=lambda id, due: called.append((id, due, time.time()))
+    )
+    with Running(schedule):
+        until(lambda: len(called) >= 3)
+    assert [id for id, _, _ in called] == ["tick"] * len(called)
+    assert all(at >= due.timestamp() for _, due, at in called)
+    seconds = [int(due.timestamp()) for _, due, _ in called]
+    assert seconds == list(range(seconds[0], seconds[0] + len(seconds)))
+
+
+def test_jobs_are_added_and_removed_from_many_threads_while_it_runs():
+    called: set[str] = set()
+    with Running(Schedule(workers=8)) as schedule:
+
+        def churn(thread: int) -> None:
+            for n in range(40):
+                id = f"{thread}/{n}"
+                schedule.add_interval(id, 1, unit="s", callback=lambda id, due: called.add(id))
+                if n % 2:
+                    schedule.remove(id)
+
+        threads = [threading.Thread(target=churn, args=(n,)) for n in range(5)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        kept = {f"{thread}/{n}" for thread in range(5) for n in range(0, 40, 2)}
+        until(lambda: kept <= called)
+        called.clear()
+        until(lambda: kept <= called)
+    assert called == kept
+
+
+def test_a_slow_callback_delays_no_other():
+    release, called = threading.Event(), []
+    schedule = Schedule(workers=4)
+    schedule.add_interval("slow", 1, unit="s", callback=lambda id, due: release.wait(60))
+    schedule.add_interval("quick", 1, unit="s", callback=lambda id, due: called.append(due))
+    with Running(schedule):
+        until(lambda: len(called) >= 2)  # while the slow one has not come back once
+        release.set()
+
+
+def test_it_stops_cleanly_and_can_run_again():
+    called: list[str] = []
+    schedule = Schedule()
+    schedule.add_interval("tick", 1, unit="s", callback=lambda id, due: called.append(id))
+    for _ in range(2):
+        called.clear()
+        with Running(schedule):
+            until(lambda: bool(called))
+        after = len(called)
+        time.sleep(1.2)
+        assert len(called) == after
+
+
+def test_it_cannot_run_twice_at_once():
+    schedule = Schedule()
+    with Running(schedule):
+        until(lambda: schedule._running is not None)
+        with pytest.raises(RuntimeError, match="running already"):
+            schedule.run()
+
+
+def test_stopping_waits_for_the_callback_under_way_and_starts_no_other():
+    began, done = threading.Event(), []
+
+    def slow(id: str, due: dt.datetime) -> None:
+        began.set()
+        time.sleep(0.5)
+        done.append(id)
+
+    schedule = Schedule(workers=1)
+    for n in range(5):
+        schedule.add_interval(f"slow {n}", 1, unit="s", callback=slow)
+    with Running(schedule):
+        assert began.wait(20)
+    assert 1 <= len(done) < 5

@@ -1,0 +1,93 @@
+"""File, environment, flags: the later wins; what is wrong is one sentence."""
+
+import pytest
+
+from evenkeel.errors import BadSetting
+from evenkeel.settings import Settings, load
+
+
+@pytest.fixture
+def file(tmp_path):
+    def write(text, name="evenkeel.yaml"):
+        path = tmp_path / name
+        path.write_bytes(text if isinstance(text, bytes) else text.encode())
+        return path
+
+    return write
+
+
+def test_without_anything_the_defaults_stand():
+    settings = load(file=None, environment={})
+    assert settings == Settings()
+    assert (settings.pre_schedule_s, settings.grace_s, settings.lookahead_s) == (10, 30, 600)
+    assert settings.warnings() == []
+
+
+def test_the_environment_beats_the_file_and_flags_beat_both(file):
+    path = file("grace: 40\nindexRebuild: 50\nlisten: 127.0.0.1:1\n")
+    environment = {"EVENKEEL_GRACE": "41", "EVENKEEL_LISTEN": "127.0.0.1:2"}
+    settings = load(file=path, environment=environment, listen="127.0.0.1:3")
+    assert settings.index_rebuild_s == 50
+    assert settings.grace_s == 41
+    assert settings.listen == "127.0.0.1:3"
+
+
+def test_flags_that_were_not_given_beat_nothing(file):
+    path = file("namespaces: [shop]\nlisten: 127.0.0.1:1\n")
+    settings = load(file=path, environment={}, listen=None, namespaces=())
+    assert (settings.listen, settings.namespaces) == ("127.0.0.1:1", ("shop",))
+
+
+NAMESPACES = {
+    "one": ("shop", ("shop",)),
+    "two": ("shop,bank", ("shop", "bank")),
+    "with blanks": (" shop , bank ", ("shop", "bank")),
+    "set and empty is the whole cluster": ("", ()),
+}
+
+
+@pytest.mark.parametrize(("text", "names"), NAMESPACES.values(), ids=NAMESPACES)
+def test_namespaces_in_the_environment(text, names):
+    assert load(file=None, environment={"EVENKEEL_NAMESPACES": text}).namespaces == names
+
+
+BAD = {
+    "a name that is none": ("speed: 3", ["speed"]),
+    "a word for a number": ("grace: soon", ["grace", "number"]),
+    "too long a lookahead": ("lookahead: 90000", ["lookahead", "64800"]),
+    "a rebuild after the index has run dry": (
+        "indexRebuild: 700",
+        ["indexRebuild (700)", "lookahead (600)"],
+    ),
+    "a span that does not fit the index": (
+        "lookahead: 64800\ngrace: 3600",
+        ["65000"],
+    ),
+    "no number of seconds at all": ("grace: .nan", ["grace"]),
+    "not a mapping": ("- grace", ["a mapping of settings"]),
+    "not YAML": ("grace: [", ["not YAML"]),
+    "not text": (b"\xff\xfe\x00g", ["not UTF-8"]),
+}
+
+
+@pytest.mark.parametrize(("text", "words"), BAD.values(), ids=BAD)
+def test_what_is_wrong_is_one_sentence(file, text, words):
+    with pytest.raises(BadSetting) as refusal:
+        load(file=file(text), environment={})
+    sentence = str(refusal.value)
+    assert "\n" not in sentence
+    assert all(word in sentence for word in words), sentence
+
+
+def test_a_file_that_is_not_there_is_one_sentence(tmp_path):
+    with pytest.raises(BadSetting, match="No such file"):
+        load(file=tmp_path / "none.yaml", environment={})
+
+
+def test_an_empty_file_changes_nothing(file):
+    assert load(file=file(""), environment={}) == Settings()
+
+
+def test_settings_that_defeat_their_purpose_are_warned_about():
+    hasty = Settings(grace_s=1, loop_interval_s=2, pre_schedule_s=1)
+    assert ["grace" in hasty.warnings()[0], "preSchedule" in hasty.warnings()[1]] == [True, True]
