@@ -42,6 +42,7 @@ from evenkeel.kube.watch import KopfThread, Pruner, Sights
 from evenkeel.log import log
 from evenkeel.loop import Loop
 from evenkeel.model import RunState
+from evenkeel.resource import rfc3339
 from evenkeel.settings import Settings
 from evenkeel.web.health import HealthServer
 from evenkeel.web.metrics import Metrics
@@ -252,7 +253,7 @@ class Operator:
             f"run {ended.state}",
             level="debug" if ended.state is RunState.SUCCEEDED else "info",
             schedule=ended.key,
-            due=ended.last,
+            due=rfc3339.show(ended.last),
             count=ended.count,
             reason=ended.reason,
             attempt=ended.attempt,

@@ -229,17 +229,29 @@ class Contract:
 
         assert reply.json()["status"]["waiting"] == [second]
 
-    async def test_a_uid_is_a_precondition_of_a_patch(self) -> None:
-        old = await self.new_schedule("precondition")
+    async def test_a_uid_is_no_precondition_of_a_status_patch(self) -> None:
+        """It is passed over in silence: only the version keeps a status from another object."""
+        old = await self.new_schedule("uid")
 
         reply = await self.patch(
-            f"{self.schedules}/precondition/status",
+            f"{self.schedules}/uid/status",
             {"metadata": {"uid": NOBODY}, "status": {"activeCount": 1}},
         )
 
+        assert reply.status == 200
+        assert reply.json()["metadata"]["uid"] == old["metadata"]["uid"]
+
+    async def test_the_version_of_a_deleted_object_is_none_of_the_next_of_its_name(self) -> None:
+        old = (await self.new_schedule("anew"))["metadata"]
+        await self.delete(f"{self.schedules}/anew")
+        await self.new_schedule("anew")
+
+        reply = await self.patch(
+            f"{self.schedules}/anew/status",
+            {"metadata": {"resourceVersion": old["resourceVersion"]}} | {"status": {}},
+        )
+
         assert (reply.status, reply.reason) == (409, "Conflict")
-        assert f"Precondition failed: UID in precondition: {NOBODY}" in reply.message
-        assert old["metadata"]["uid"] in reply.message
 
     async def test_a_version_is_a_precondition_of_a_patch(self) -> None:
         old = (await self.new_schedule("stale"))["metadata"]
@@ -362,10 +374,12 @@ class Contract:
         await self.new_job("unseen")
         await self.new_job("after", watched="yes")
 
-        events = await self.watched(self.jobs, since, until=1, labelSelector="watched=yes")
+        events = await self.watched(
+            self.jobs, since, until=99, within_s=4, labelSelector="watched=yes"
+        )
 
-        assert events[0]["object"]["metadata"]["name"] == "after"
-        assert events[0]["object"]["kind"] == "Job"
+        added = [event["object"] for event in events if event["type"] == "ADDED"]
+        assert [(item["metadata"]["name"], item["kind"]) for item in added] == [("after", "Job")]
 
     async def test_a_watch_tells_how_far_it_is_before_it_ends(self) -> None:
         listed = (await self.get(self.schedules)).json()
@@ -385,10 +399,10 @@ class Contract:
         assert await self.watched(self.jobs, since, until=1, within_s=1) == []
 
     async def test_a_version_that_is_too_old_is_an_error_in_the_stream(self) -> None:
-        await self.new_job("recent")
+        await self.new_schedule("recent")
         await self.make_version_1_too_old()
 
-        (event,) = await self.watched(self.jobs, "1", until=1)
+        (event,) = await self.watched(self.schedules, "1", until=1)
 
         assert event["type"] == "ERROR"
         assert (event["object"]["code"], event["object"]["reason"]) == (410, "Expired")

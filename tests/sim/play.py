@@ -265,6 +265,7 @@ class _Play:
         self.outcome = Outcome(world, self.server)
         self.verbose = verbose
         self._seen_requests = 0
+        self._asking = ""
         Controllers(self.server, world.fate)
         self.server.listeners.append(self._write_down)
         loop.set_task_factory(_owned)
@@ -359,7 +360,9 @@ class _Play:
 
     def _ask(self, verb: str, path: str, body: Json | None = None) -> None:
         raw = orjson.dumps(body) if body is not None else None
+        self._asking = "user"
         self.server.handle(verb, path, body=raw, who="user")
+        self._asking = ""
 
     # --- writing down -----------------------------------------------------------------------------
 
@@ -401,6 +404,7 @@ class _Play:
                 job.ended_at = now
         if change.type == "DELETED":
             job.deleted_at = now
+            job.deleted_by = self._asking
 
     def _tell(self, change: Change) -> None:
         item = change.object

@@ -186,14 +186,6 @@ class Server:
         old = self.objects[kind].get((ns, name))
         if old is None:
             return _not_found(kind, name)
-        uid = (patch.get("metadata") or {}).get("uid")
-        if uid is not None and uid != old["metadata"]["uid"]:
-            return _status(
-                409,
-                "Conflict",
-                f'Operation cannot be fulfilled on {kind.resource} "{name}": Precondition failed: '
-                f"UID in precondition: {uid}, UID in object meta: {old['metadata']['uid']}",
-            )
         version = (patch.get("metadata") or {}).get("resourceVersion")
         if version is not None and version != old["metadata"]["resourceVersion"]:
             return _status(

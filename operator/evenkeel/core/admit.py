@@ -6,6 +6,7 @@ forward.
 """
 
 import itertools
+from dataclasses import replace
 
 from evenkeel.core import follow, placing, take
 from evenkeel.core.effects import CheckTemplate, DeleteJob, Forget, LetGo
@@ -28,7 +29,29 @@ from evenkeel.model import (
 )
 from evenkeel.resource import rfc3339
 from evenkeel.resource.job import job_name
-from evenkeel.resource.status import ACTIVE_COUNT, EMPTY, Memory, timing_hash
+from evenkeel.resource.status import ACTIVE_COUNT, EMPTY, Memory, Pause, timing_hash
+
+FUTURE_S = 86_400
+"""What a status says to have happened later than this from now has not happened."""
+
+
+def guarded(state: State, message: ScheduleSeen) -> None:
+    """One schedule must not stop all others: what nobody foresaw of it is a condition too."""
+    try:
+        schedule_seen(state, message)
+    except Exception as surprise:  # noqa: BLE001 - the bulkhead between tenants
+        seen = message.schedule
+        sentence = f"this schedule could not be taken in ({type(surprise).__name__}: {surprise})"
+        state.log("schedule not taken in", level="error", schedule=f"{seen.ns}/{seen.name}")
+        entry = state.entries.get(seen.uid)
+        if entry is not None:
+            _reject(
+                state,
+                entry,
+                Rejection(
+                    seen.uid, seen.ns, seen.name, seen.generation, "", sentence, "InternalError"
+                ),
+            )
 
 
 def schedule_seen(state: State, message: ScheduleSeen) -> None:
@@ -99,6 +122,7 @@ def schedules_listed(state: State, message: SchedulesListed) -> None:
 
 
 def _first_sight(state: State, seen: Schedule | Rejection, memory: Memory) -> Entry:
+    memory = _believed(state, memory)
     entry = Entry(seen.uid, seen.ns, seen.name, memory=memory, seen_at=state.now)
     entry.counts = dict(memory.counts)
     entry.counts_since = memory.counts_since or int(state.now)
@@ -125,6 +149,22 @@ def _first_sight(state: State, seen: Schedule | Rejection, memory: Memory) -> En
     state.entries[entry.uid] = entry
     state.uid_by_key[entry.key] = entry.uid
     return entry
+
+
+def _believed(state: State, memory: Memory) -> Memory:
+    """A status may be edited by hand: a mark of the year 9999 would silence a schedule for ever."""
+    latest = state.now + FUTURE_S
+
+    def past(instant: Instant | None) -> Instant | None:
+        return instant if instant is None or instant <= latest else None
+
+    return replace(
+        memory,
+        mark=past(memory.mark),
+        timing_since=past(memory.timing_since),
+        suspended_since=past(memory.suspended_since),
+        resumed_at=past(memory.resumed_at),
+    )
 
 
 def _use_timing(entry: Entry, timing: Timing, *, since: Instant) -> None:
@@ -188,8 +228,9 @@ def _accept(state: State, entry: Entry, schedule: Schedule) -> None:
     state.condition(entry, "Ready", "True", "Scheduled")
     state.dirty(entry)
     state.log("schedule accepted", schedule=entry.key, generation=schedule.generation)
-    take.look_at(state, entry)
-    take.next_in_queue(state, entry)
+    if _moves_on(state, entry):
+        take.look_at(state, entry)
+        take.next_in_queue(state, entry)
 
 
 def _place(state: State, entry: Entry, schedule: Schedule) -> None:
@@ -209,6 +250,18 @@ def _place(state: State, entry: Entry, schedule: Schedule) -> None:
                 mistake.reason,
             ),
         )
+
+
+def _moves_on(state: State, entry: Entry) -> bool:
+    """A next time that is not later than now would be started for ever."""
+    now = int(state.now)
+    following = entry.dues.next_after(now) if entry.dues else None
+    if following is None or following > now:
+        return True
+    entry.pause = Pause(now, "evenkeel", f"its next due time is computed as {following}, not later")
+    state.condition(entry, "Ready", "False", "NextNotLater", entry.pause.reason)
+    state.log("next due time not later", level="error", schedule=entry.key)
+    return False
 
 
 def _begin(state: State, entry: Entry, schedule: Schedule) -> None:
@@ -231,6 +284,7 @@ def _timing_changes(state: State, entry: Entry, schedule: Schedule) -> bool:
         return False
     take.leave(state, entry)
     _use_timing(entry, schedule.timing, since=int(state.now))
+    entry.advance(schedule.created)  # where a clock was set back, creation is later than now
     _say_if_past(state, entry)
     state.reindex(entry)
     state.log("timing changed", schedule=entry.key, since=rfc3339.show(entry.since))

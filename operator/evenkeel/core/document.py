@@ -41,7 +41,6 @@ def status_document(entry: Entry, *, now: float) -> dict[str, Any]:
     """The whole status; a field that has no value is null, so that a merge patch removes it."""
     upcoming = next_dues(entry, now=now, count=UPCOMING_COUNT)
     active = [run for run in entry.runs.values() if run.has_job]
-    _say_whether_active(entry, now=now, ended=not upcoming)
     return {
         "observedGeneration": entry.generation,
         "scheduleText": entry.dues.text if entry.dues else None,
@@ -80,10 +79,12 @@ def status_document(entry: Entry, *, now: float) -> dict[str, Any]:
     }
 
 
-def _say_whether_active(entry: Entry, *, now: float, ended: bool) -> None:
-    """A schedule that is never due again says so."""
+def say_whether_active(entry: Entry, *, now: float) -> None:
+    """A schedule that is never due again says so. Asked before the document is written: that a
+    last due time has passed is no event that anybody tells of."""
     if entry.idle:
         return
+    ended = not next_dues(entry, now=now, count=1)
     old = entry.conditions.get("Active")
     status, reason = ("False", "Ended") if ended else ("True", "Scheduled")
     if old is None or (old.status, old.reason) != (status, reason):

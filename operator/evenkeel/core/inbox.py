@@ -5,6 +5,7 @@ orchestrators are refused while full and their sender waits; queries are refused
 The shell offers from the loop's own thread and is told by `on_arrival` to wake the loop.
 """
 
+from collections import OrderedDict
 from collections.abc import Callable, Hashable
 
 from evenkeel.core.messages import Message
@@ -15,7 +16,8 @@ class Inbox:
 
     def __init__(self, *, size: int) -> None:
         self._size = size
-        self._messages: dict[Hashable, Message] = {}
+        # Not a dict: that looks past all it has lost at its front each time the first is taken.
+        self._messages: OrderedDict[Hashable, Message] = OrderedDict()
         self._hints = 0
         self._arrivals = 0
         self.on_arrival: Callable[[], None] = lambda: None
@@ -46,8 +48,9 @@ class Inbox:
 
     def drain(self, limit: int) -> list[Message]:
         """Take up to `limit` messages, oldest first: a storm of hints must not hold up due runs."""
-        taken = (
-            list(self._messages)[:limit] if limit < len(self._messages) else list(self._messages)
-        )
-        self._hints -= sum(1 for key in taken if isinstance(key, tuple))
-        return [self._messages.pop(key) for key in taken]
+        taken: list[Message] = []
+        while self._messages and len(taken) < limit:
+            key, message = self._messages.popitem(last=False)
+            self._hints -= isinstance(key, tuple)
+            taken.append(message)
+        return taken

@@ -227,13 +227,15 @@ class State:
 
     def running(self, entry: Entry, run: Run) -> None:
         """The Job exists."""
+        if run.state is RunState.SCHEDULED:  # put back, and then created by another process
+            run.move(RunState.PENDING)
         if run.prepared and not run.creating:  # by another process: what was rendered is waste
             self.emit(LetGo(run.id, run.attempt))
         run.creating = False
         run.prepared = False
         run.reason = ""
         run.move(RunState.RUNNING)
-        entry.open.pop(run.id.due, None)
+        self._let_mark_pass(entry, run.id.due)
         entry.last_schedule = max(entry.last_schedule or 0, run.id.due)
         self._remember(entry, run, RunState.RUNNING)
         self.dirty(entry)
@@ -260,7 +262,7 @@ class State:
         run.move(state)
         run.reason, run.message = reason, message
         entry.runs.pop(run.id, None)
-        entry.open.pop(run.id.due, None)
+        self._let_mark_pass(entry, run.id.due)
         if run.id.due > entry.cursor:
             entry.decided.add(run.id.due)
         finished = int(self.now) if finished is None else finished
@@ -285,6 +287,15 @@ class State:
         self.ended.append((self.now, run.id, state))
         self.ended_states[run.id] = state
         self.dirty(entry)
+
+    def _let_mark_pass(self, entry: Entry, due: Instant) -> None:
+        """A later due time has its Job or its end. Older ones that do not come to a verdict stand
+        in `waiting`: above the mark only ten rows of `recent` would tell of this one."""
+        entry.open.pop(due, None)
+        older = [open for open in entry.open if open < due and open <= self.now]
+        if older:
+            for open in older[: max(0, WAITING_COUNT - len(entry.waiting))]:
+                del entry.open[open]
 
     def end_span(
         self,

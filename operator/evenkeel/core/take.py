@@ -251,7 +251,7 @@ def _decide(state: State, entry: Entry, run: Run) -> None:
 
 def next_in_queue(state: State, entry: Entry) -> None:
     """A place is free: whoever waited longest takes it."""
-    if entry.idle or state.stopping:
+    if entry.idle or state.stopping or not state.can_tell_what_is_due:
         return
     while entry.queue and not entry.holding:
         run = entry.runs.get(entry.queue.popleft())

@@ -1,7 +1,19 @@
 """What the operator cannot do without, checked before anything is started."""
 
+import orjson
+
 from evenkeel.errors import CannotStart
 from evenkeel.kube.api import SCHEDULES, Api, NoAnswer, NotSent
+
+REVIEWS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
+
+NEEDED = (
+    ("watch", "evenkeel.dev", "scheduledjobs"),
+    ("patch", "evenkeel.dev", "scheduledjobs/status"),
+    ("watch", "batch", "jobs"),
+    ("create", "batch", "jobs"),
+    ("delete", "batch", "jobs"),
+)
 
 
 async def check_surroundings(api: Api, namespaces: tuple[str, ...]) -> None:
@@ -13,6 +25,28 @@ async def check_surroundings(api: Api, namespaces: tuple[str, ...]) -> None:
             (f"/apis/batch/v1{scope}/jobs", "jobs.batch"),
         ):
             await _check(api, path, what)
+        await _rights(api, ns)
+
+
+async def _rights(api: Api, ns: str) -> None:
+    """What would be missed only at the first due time is better missed now."""
+    for verb, group, resource in NEEDED:
+        what, _, part = resource.partition("/")
+        attributes = {"verb": verb, "group": group, "resource": what, "subresource": part}
+        review = {
+            "apiVersion": "authorization.k8s.io/v1",
+            "kind": "SelfSubjectAccessReview",
+            "spec": {"resourceAttributes": attributes | ({"namespace": ns} if ns else {})},
+        }
+        try:
+            reply = await api.call("POST", REVIEWS, body=orjson.dumps(review))
+        except (NotSent, NoAnswer) as error:
+            raise CannotStart(f"the API server does not answer: {error}") from error
+        if reply.ok and not (reply.json().get("status") or {}).get("allowed", True):
+            where = f" in namespace {ns}" if ns else ""
+            raise CannotStart(
+                f"not allowed to {verb} {resource}{where}; see Settings in the README"
+            )
 
 
 async def _check(api: Api, path: str, what: str) -> None:

@@ -60,10 +60,10 @@ def render(schedule: Schedule, run: RunId, attempt: int = 1) -> bytes:
     labels = {LABEL_SCHEDULE: schedule_label(schedule.name), LABEL_UID: schedule.uid}
     due = rfc3339.show(run.due)
     notes = {NOTE_DUE: due, NOTE_ATTEMPT: str(attempt), NOTE_SCHEDULED: due}
-    wished = template.get("metadata") or {}
-    spec = template.get("spec") or {}
-    pod = spec.get("template") or {}
-    pod_wished = pod.get("metadata") or {}
+    wished = _object(template.get("metadata"))
+    spec = _object(template.get("spec"))
+    pod = _object(spec.get("template"))
+    pod_wished = _object(pod.get("metadata"))
     return orjson.dumps(
         {
             "apiVersion": "batch/v1",
@@ -99,9 +99,14 @@ def render(schedule: Schedule, run: RunId, attempt: int = 1) -> bytes:
     )
 
 
-def _marked(wished: Mapping[str, str] | None, ours: Mapping[str, str]) -> dict[str, str]:
+def _object(raw: Any) -> dict[str, Any]:
+    """What should be an object. If it is not, the API server says so better than a traceback."""
+    return raw if isinstance(raw, dict) else {}
+
+
+def _marked(wished: Any, ours: Mapping[str, str]) -> dict[str, str]:
     """Everything below evenkeel.dev/ is ours: a copied label must not claim another run."""
-    kept = {key: text for key, text in (wished or {}).items() if not key.startswith(f"{GROUP}/")}
+    kept = {key: text for key, text in _object(wished).items() if not key.startswith(f"{GROUP}/")}
     return kept | dict(ours)
 
 

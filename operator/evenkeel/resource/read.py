@@ -10,7 +10,7 @@ It does NOT promise that a Schedule ever runs again: a past `at` is an accepted 
 """
 
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -40,12 +40,6 @@ from evenkeel.resource.text import parse_clock, parse_instant
 from evenkeel.resource.v1alpha1 import IntervalSpec, PlacementSpec, Spec
 from evenkeel.when import compile_timing, format_duration, parse_duration
 
-Refusal = tuple[str, Callable[[Spec], bool]]
-"""(path below spec, whether this spec uses it)."""
-
-NOT_YET: tuple[Refusal, ...] = ()
-"""Fields of the CRD whose behaviour this version does not have: refused, never ignored."""
-
 LONGEST_EVERY_S = 366 * DAY_S
 """Beyond a year a cron schedule or `at` says better what is meant, and searches stay bounded."""
 
@@ -56,14 +50,12 @@ HASH_BYTES = 10
 """80 bits: among a million templates a collision is a one in 10^12 event; 16 base32 characters."""
 
 
-def read(
-    raw: Mapping[str, Any], *, min_interval_s: int = 10, not_yet: tuple[Refusal, ...] = NOT_YET
-) -> Schedule | Rejection:
+def read(raw: Mapping[str, Any], *, min_interval_s: int = 10) -> Schedule | Rejection:
     """What the operator understands of an object, or why it cannot."""
     uid, ns, name, generation = "", "", "", 0
     try:
         uid, ns, name, generation = _identity(raw)
-        return _schedule(raw, min_interval_s=min_interval_s, not_yet=not_yet)
+        return _schedule(raw, min_interval_s=min_interval_s)
     except BadField as mistake:
         return Rejection(uid, ns, name, generation, mistake.field, mistake.sentence, mistake.reason)
     except Exception as surprise:  # noqa: BLE001 - the edge: one bad object must not stop the rest
@@ -102,17 +94,11 @@ def _text(value: object) -> str:
     return value[:253] if isinstance(value, str) else ""
 
 
-def _schedule(
-    raw: Mapping[str, Any], *, min_interval_s: int, not_yet: tuple[Refusal, ...]
-) -> Schedule:
+def _schedule(raw: Mapping[str, Any], *, min_interval_s: int) -> Schedule:
     uid, ns, name, generation = _identity(raw)
     if not name:
         raise BadField("metadata.name", "is required")
     spec = read_spec(raw.get("spec"))
-    for path, is_used in not_yet:
-        if is_used(spec):
-            sentence = f"spec.{path} is not supported by this version"
-            raise BadField(f"spec.{path}", sentence, reason="NotSupported")
     timing = _timing(spec, min_interval_s=min_interval_s)
     _prove(timing, seed=f"{ns}/{name}")
     template = _template(spec.job_template)

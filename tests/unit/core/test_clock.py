@@ -90,6 +90,14 @@ def test_a_stall_longer_than_grace_settles_what_lies_before_it():
     assert world.started()[-3:] == ["10:01:40", "10:01:50", "10:02:00"]
 
 
+def test_a_run_prepared_just_before_a_stall_is_not_launched_later_than_grace():
+    world = World().see(every(60, missed_runs=MissedRuns.SKIP)).run_until("10:00:58")
+    assert len(world.prepared) == 1
+    world.stall_until("10:01:31")  # the look ahead reached as far; only the run itself is late
+    assert world.launches == []
+    assert world.ends() == [("10:01:00", "missed", "not_in_time")]
+
+
 def test_a_stall_longer_than_the_index_sees_loses_nothing():
     world = World().see(cron("*/5 * * * *", missed_runs=MissedRuns.ALL)).run_until("10:01")
     world.stall_until("11:01")

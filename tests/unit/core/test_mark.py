@@ -18,13 +18,24 @@ def test_the_mark_stays_before_a_run_whose_create_is_not_answered():
     assert mark(world) == "10:00:59"
 
 
-def test_the_mark_passes_a_later_run_only_with_the_earlier_one():
+def test_the_mark_passes_a_run_that_hangs_only_when_it_stands_in_waiting():
     world = World(answering=lambda launch: None if launch.run.due == instant("10:01") else CREATED)
     world.see(every(60)).run_until("10:03:30")
     assert world.started() == ["10:02:00", "10:03:00"]
-    assert mark(world) == "10:00:59"
-    world.answer(world.in_flight[0], CREATED)
     assert mark(world) == "10:03:00"
+    assert world.status()["waiting"] == ["2026-03-02T10:01:00Z"]
+    world.answer(world.in_flight[0], CREATED)
+    assert world.status()["waiting"] == []
+
+
+def test_a_create_that_hangs_for_long_does_not_make_a_crash_forget_the_verdicts_after_it():
+    seen = every(60, concurrency=Concurrency.FORBID)
+    world = World(answering=lambda _: None).see(seen).run_until("10:20:30")
+    assert world.counts() == {"skipped": 19}
+    world.answering = lambda _: CREATED
+    world.crash()
+    assert world.started() == ["10:01:00"]
+    assert world.counts() == {"skipped": 19}
 
 
 CREATED = Verdict.CREATED
@@ -40,6 +51,22 @@ def test_a_run_decided_above_the_mark_gets_no_second_verdict_after_a_crash():
     held_up.crash(for_s=5)
     assert held_up.started() == ["10:01:00"]
     assert held_up.ends() == [("10:02:00", "skipped", "overlap")]
+
+
+def test_a_run_whose_create_hangs_outlives_an_edit_of_the_timing_and_a_crash():
+    seen = every(60)
+    world = World(answering=lambda _: None).see(seen).run_until("10:01:05")
+    world.see(edited(seen, rule=Cron("0 12 * * *")))  # since is later than its due time now
+    world.answering = lambda _: CREATED
+    assert world.crash(for_s=5).started() == ["10:01:00"]
+
+
+def test_a_run_whose_create_hangs_outlives_a_suspension_and_a_crash():
+    seen = every(60)
+    world = World(answering=lambda _: None).see(seen).run_until("10:01:05")
+    world.see(edited(seen, suspend=True)).see(edited(edited(seen)))
+    world.answering = lambda _: CREATED
+    assert world.crash(for_s=5).started() == ["10:01:00"]
 
 
 def test_the_mark_is_never_ahead_of_the_clock():

@@ -9,7 +9,12 @@ from evenkeel.core import messages
 from evenkeel.core.entry import IllegalStepError, Run
 from evenkeel.core.inbox import Inbox
 from evenkeel.core.lanes import Lanes
-from evenkeel.core.scheduler import MESSAGES_PER_STEP, STARTS_PER_STEP, Scheduler
+from evenkeel.core.scheduler import (
+    MESSAGES_PER_STEP,
+    SCHEDULES_PER_STEP,
+    STARTS_PER_STEP,
+    Scheduler,
+)
 from evenkeel.model import ENDED, NEXT_STATES, JobPhase, RunId, RunState, Verdict
 from evenkeel.settings import Settings
 
@@ -111,6 +116,18 @@ def test_a_storm_of_messages_is_read_in_bites():
     assert world.wake_at == world.now
     world.settle()
     assert len(world.scheduler.inbox) == 0
+
+
+def test_new_schedules_are_read_in_smaller_bites_than_other_messages():
+    world = World(settings=Settings(inbox_size=5000))
+    world.settle()
+    for n in range(SCHEDULES_PER_STEP + 5):
+        world.scheduler.inbox.hint(f"s{n}", _seen(n))
+    before = len(world.scheduler.state.entries)
+    world.step()
+    assert len(world.scheduler.state.entries) - before == SCHEDULES_PER_STEP
+    world.settle()
+    assert len(world.scheduler.state.entries) - before == SCHEDULES_PER_STEP + 5
 
 
 def test_a_herd_is_started_in_bites_and_completely():

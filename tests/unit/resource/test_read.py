@@ -217,17 +217,6 @@ def test_the_least_interval_is_a_setting() -> None:
     assert isinstance(read(raw, min_interval_s=1), Schedule)
 
 
-def test_a_field_without_behaviour_yet_is_refused_only_where_it_is_used() -> None:
-    not_yet = (("retry.limit", lambda read_spec: read_spec.retry.limit > 0),)
-    using = read(scheduled_job(spec(schedule="@daily", retry={"limit": 1})), not_yet=not_yet)
-    assert isinstance(using, Rejection)
-    assert using.field == "spec.retry.limit"
-    assert using.sentence == "spec.retry.limit is not supported by this version"
-    assert using.reason == "NotSupported"
-    without = read(scheduled_job(spec(schedule="@daily")), not_yet=not_yet)
-    assert isinstance(without, Schedule)
-
-
 def test_a_manifest_without_namespace_is_in_default_and_counts_from_nowhere() -> None:
     raw = {"metadata": {"name": "nightly"}, "spec": spec(schedule="@daily")}
     schedule = accepted(raw)
