@@ -54,6 +54,11 @@ class KubeClient:
 
     async def __aenter__(self) -> Self:
         self._open()
+        try:
+            await self._ask_token()
+        except NotSent as error:
+            await self.__aexit__()
+            raise CannotStart(str(error)) from error
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -147,7 +152,7 @@ class KubeClient:
             if renewed.fingerprint == refused.fingerprint:
                 return False
             old, self._credentials = self._session, renewed
-            self._authorized_at = float("-inf")
+            await self._ask_token()
             self._open()
             if old is not None:
                 # Those that still use it get their answers first.
@@ -157,15 +162,17 @@ class KubeClient:
 
     async def _authorization(self) -> dict[str, str]:
         """The token, asked for apart from the loop: behind it may stand a program that is run."""
-        now = asyncio.get_running_loop().time()
-        if now - self._authorized_at > TOKEN_S:
-            self._authorized_at = now  # others go on with the one that there is
-            try:
-                self._token = await asyncio.to_thread(self._credentials.headers)
-            except (OSError, config.ConfigException) as error:
-                self._authorized_at = float("-inf")
-                raise NotSent(f"no token: {error}") from error
+        if asyncio.get_running_loop().time() - self._authorized_at > TOKEN_S:
+            await self._ask_token()
         return dict(self._token)
+
+    async def _ask_token(self) -> None:
+        self._authorized_at = asyncio.get_running_loop().time()  # others go on with the old one
+        try:
+            self._token = await asyncio.to_thread(self._credentials.headers)
+        except (OSError, config.ConfigException) as error:
+            self._authorized_at = float("-inf")
+            raise NotSent(f"no token: {error}") from error
 
     def _close(self, session: aiohttp.ClientSession) -> None:
         closing = asyncio.ensure_future(session.close())

@@ -238,7 +238,7 @@ class Pruner:
                     raise NoAnswer("not a list")  # taken for an empty one, it would prune them all
                 found |= {
                     item["metadata"]["uid"]: schedule_path(
-                        item["metadata"]["namespace"], item["metadata"]["name"]
+                        item["metadata"].get("namespace", ""), item["metadata"].get("name", "")
                     )
                     for item in page.get("items") or ()
                     if not item["metadata"].get("deletionTimestamp")

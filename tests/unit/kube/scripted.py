@@ -20,7 +20,7 @@ Answer = Reply | Exception | float
 """A number is a pause before the next answer."""
 
 OK = Reply(200, b"{}")
-CREATED = Reply(201, b"{}")
+CREATED = Reply(201, b'{"metadata": {"uid": "uid-created"}}')
 NOBODY_THERE = NotSent("connection refused")
 NO_ANSWER = NoAnswer("TimeoutError")
 

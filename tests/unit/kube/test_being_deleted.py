@@ -48,6 +48,7 @@ def test_nobody_waits_for_it_to_be_known() -> None:
         OneOfTwoIsBeingDeleted(),
         inbox,
         now=lambda: 5.0,
+        known=bool,
         namespaces=(),
         every_s=600,  # type: ignore[arg-type]
     )

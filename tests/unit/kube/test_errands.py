@@ -17,7 +17,7 @@ from tests.unit.kube.scripted import (
 )
 
 from evenkeel.core.effects import CheckTemplate, ConfirmTime, DeleteJob, LookAtPods
-from evenkeel.core.messages import PodsLookedAt, TimeConfirmed
+from evenkeel.core.messages import UNREADABLE, PodsLookedAt, TimeConfirmed
 from evenkeel.kube.api import Reply
 from evenkeel.kube.errands import Errands, explain, judge
 from evenkeel.model import JobRef
@@ -186,9 +186,9 @@ def test_a_job_without_pods_is_explained_by_its_last_event():
     assert "involvedObject.uid=uid-job" in api.calls[1].params["fieldSelector"]
 
 
-def test_pods_that_may_not_be_read_still_end_the_wait():
+def test_pods_that_may_not_be_read_prove_nothing():
     _, (report,) = run([status(403, "Forbidden")], LookAtPods(job(SEEN, "10:01").run, 1, REF))
-    assert (report.started, report.reason) == (False, "pod_refused")
+    assert (report.started, report.reason) == (False, UNREADABLE)
 
 
 def test_a_template_is_proven_by_the_body_that_will_be_sent():
@@ -217,9 +217,11 @@ def test_ten_thousand_templates_are_not_proven_at_once():
     assert len(api.calls) <= 22
 
 
-def test_errands_wait_while_creates_do():
-    api, _ = run([OK], DeleteJob(REF, "history"), busy=lambda: True, seconds=60)
+def test_errands_wait_for_creates_but_not_for_ever():
+    api, _ = run([OK], DeleteJob(REF, "history"), busy=lambda: True, seconds=19)
     assert api.calls == []
+    api, _ = run([OK], DeleteJob(REF, "history"), busy=lambda: True, seconds=21)
+    assert len(api.calls) == 1
 
 
 def test_the_time_is_asked_of_the_api_server():

@@ -48,7 +48,7 @@ def follow(answers, watches=(), *, seconds=30.0):
 
     async def scenario(clock):
         reflector = Reflector(
-            api, "/things", listener, now=clock.now, on_restart=lambda why: restarts.append(why)
+            api, "/things", listener, now=clock.now, on_restart=lambda why, _: restarts.append(why)
         )
         await for_a(seconds, reflector.run())
 
@@ -175,7 +175,7 @@ def test_what_is_no_list_prunes_nothing(answer):
     desk, api = Desk(), ScriptedApi([answer])
 
     async def scenario(clock):
-        pruner = Pruner(api, desk.inbox, now=clock.now, namespaces=(), every_s=600)
+        pruner = Pruner(api, desk.inbox, now=clock.now, known=bool, namespaces=(), every_s=600)
         await for_a(30, pruner.run())
 
     virtually(scenario)
@@ -189,7 +189,7 @@ def test_the_pruner_tells_of_all_pages_and_when_they_were_asked_for():
     api = ScriptedApi([listing(items[0], more="x"), 5.0, listing(items[1]), listing()])
 
     async def scenario(clock):
-        pruner = Pruner(api, desk.inbox, now=clock.now, namespaces=(), every_s=600)
+        pruner = Pruner(api, desk.inbox, now=clock.now, known=bool, namespaces=(), every_s=600)
         await for_a(60, pruner.run())
 
     virtually(scenario)
