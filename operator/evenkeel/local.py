@@ -49,6 +49,7 @@ from evenkeel.model import (
 from evenkeel.model import (
     Schedule as Planned,
 )
+from evenkeel.resource.job import job_name
 from evenkeel.resource.status import EMPTY
 from evenkeel.settings import Settings
 
@@ -265,7 +266,8 @@ class _Running:
         loop = asyncio.get_running_loop()
         while self._lanes:
             launch = self._lanes.pop()
-            ref = JobRef(_NAMESPACE, launch.schedule.name, str(launch.run))
+            name = job_name(launch.schedule.name, launch.run, launch.attempt)
+            ref = JobRef(_NAMESPACE, name, str(launch.run))
             self._report(
                 Launched(
                     launch.run, launch.attempt, Verdict.CREATED, ref, self._schedule._clock.now()

@@ -46,6 +46,8 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         self.spins = 0
         super().__init__(jump)
         jump.loop = self
+        # Or a timer would never come after a year: seconds that large have no finer steps.
+        self._clock_resolution = 1e-6
         self.failures: list[BaseException | str] = []
         self.set_exception_handler(_record)
 

@@ -261,6 +261,11 @@ def jobs_listed(state: State, message: JobsListed) -> None:
                 _lose(state, entry, run)
             else:  # younger than the list; or gone before it, and no event will ever tell
                 state.emit(FindJob(run.id, run.attempt, run.ref))
+        entry.finished_jobs = [  # or history would keep a place for what is gone
+            job
+            for job in entry.finished_jobs
+            if (job.ref.ns, job.ref.name) in listed or job.finished >= message.listed_at
+        ]
         take.next_in_queue(state, entry)
 
 

@@ -69,9 +69,13 @@ class Reflector:
             try:
                 if not self._version:
                     await self._list()
+                began_at = self._version
                 await self._watch()
+                if self._version == began_at:
+                    # A server tells at least how far it is before it ends a watch. What says
+                    # nothing, a proxy perhaps, may never tell anything: only a list does.
+                    raise NotSent("a watch that told nothing")
                 pause_s = PAUSE_S
-                # An empty answer at once, again and again, must not become a hot loop.
                 await clock.sleep(clock.jitter(PAUSE_S) / 5)
             except Gone:
                 self._version = ""

@@ -92,8 +92,11 @@ class StatusSync:
         self._stopping = True
         self._arrived.set()
         until = self._clock.monotonic() + within_s
-        while self._waiting and self._clock.monotonic() < until:
-            await asyncio.gather(*(self._write_first() for _ in range(self._in_flight)))
+        while (self._waiting or self._writing) and (left_s := until - self._clock.monotonic()) > 0:
+            if self._waiting:
+                await asyncio.gather(*(self._write_first() for _ in range(self._in_flight)))
+            else:  # what the workers are writing would be cut off with them
+                await asyncio.wait(list(self._writing.values()), timeout=left_s)
 
     async def _write_first(self) -> None:
         if self._waiting:
@@ -176,6 +179,8 @@ class StatusSync:
             self._failures.pop(uid, None)
             self._versions[uid] = _version(reply)
             self._inbox.hint(("written", uid), StatusWritten(uid, revision))
+            if self._stopping and (newest := self._documents(uid)) and newest[3] > revision:
+                self.dirty(uid)  # nobody reads the inbox any more to find that out
             return True
         # A 404 of the API server's own: a proxy's page says nothing of the schedule.
         gone = reply.status == 404 and reply.reason == "NotFound"

@@ -119,6 +119,8 @@ class KopfThread:
 
     def stop(self) -> None:
         """End the thread."""
+        # Stopped in the middle of a request, kopf reports the connection that we take from it.
+        logging.getLogger("kopf").setLevel(logging.CRITICAL)
         self._stop.set()
         self._thread.join(timeout=10)
 

@@ -224,7 +224,7 @@ def timing_from_fields(raw: object) -> Timing | None:
             start=rfc3339.read(fields.get("startTime")),
             end=rfc3339.read(fields.get("endTime")),
         )
-    except (KeyError, TypeError, ValueError):
+    except (KeyError, OverflowError, TypeError, ValueError):
         return None
 
 
