@@ -85,10 +85,8 @@ def _deaf_twin(outcome: Outcome, jobs: list[Created]) -> bool:
     """Two processes without a Lease: one whose watch hung did not see the other launch a run that
     waited in its own queue, nor history or a short ttl take that Job away. The name locks while the
     Job lives."""
-    apart = all(
-        one.deleted_at is not None and one.who != following.who
-        for one, following in itertools.pairwise(jobs)
-    )
+    apart = all(job.deleted_at is not None for job in jobs[:-1])
+    apart = apart and len({job.who for job in jobs}) > 1
     return outcome.processes[0].play.trouble.twins and apart
 
 

@@ -122,7 +122,7 @@ class KopfThread:
         # Stopped in the middle of a request, kopf reports the connection that we take from it.
         logging.getLogger("kopf").setLevel(logging.CRITICAL)
         self._stop.set()
-        self._thread.join(timeout=10)
+        self._thread.join(timeout=3)  # a daemon: it may be left behind
 
     def _run(self) -> None:
         failure: BaseException | None = None
