@@ -6,6 +6,8 @@ them. Beside the lateness stands what one placement took by the scheduler's own 
 """
 
 import asyncio
+import gc
+import statistics
 import time
 from collections.abc import Iterator
 from typing import Any
@@ -26,15 +28,27 @@ NEWCOMERS = 10_000
 ARRIVE_S = 1.0
 PULSES = 60
 PERIODS_S = (1500, 3600, 5400, 6000, 21_600, 86_400)
-AFTER_S = 3.0
+AFTER_S = 1.0
+ROUNDS = 5
 
 
 def rows() -> Iterator[dict[str, Any]]:
-    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        yield runner.run(measured())
+    rounds = []
+    for _ in range(ROUNDS):
+        gc.collect()
+        gc.freeze()  # as the operator does once it is ready
+        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+            rounds.append(runner.run(measured()))
+        gc.unfreeze()
+    yield {
+        "name": "the latest run while 10,000 are placed",
+        "value": statistics.median(each["latest_ms"] for each in rounds),
+        "unit": "ms",
+        "beside": {name: [round(each[name], 3) for each in rounds] for name in rounds[0]},
+    }
 
 
-async def measured() -> dict[str, Any]:
+async def measured() -> dict[str, float]:
     scheduler = Scheduler(Settings(), stopwatch=time.perf_counter)
     clock, late_s, placed_s = SystemClock(), [], []
 
@@ -80,16 +94,12 @@ async def measured() -> dict[str, Any]:
     late_s.sort()
     placed_s.sort()
     return {
-        "name": "the latest run while 10,000 are placed",
-        "value": late_s[-1] * 1e3,
-        "unit": "ms",
-        "beside": {
-            "p50_ms": percentile(late_s, 50) * 1e3,
-            "runs": len(late_s),
-            "all_placed_after_s": took_s,
-            "one_placement_p50_ms": percentile(placed_s, 50) * 1e3,
-            "one_placement_p99_ms": percentile(placed_s, 99) * 1e3,
-        },
+        "latest_ms": late_s[-1] * 1e3,
+        "p50_ms": percentile(late_s, 50) * 1e3,
+        "runs": len(late_s),
+        "all_placed_after_s": took_s,
+        "one_placement_p50_ms": percentile(placed_s, 50) * 1e3,
+        "one_placement_p99_ms": percentile(placed_s, 99) * 1e3,
     }
 
 

@@ -354,7 +354,9 @@ class _Stream:
         if self._fault == "empty":
             return
         if self._fault == "hang":
-            await asyncio.sleep(SILENCE_S)
+            # When the storm is over the broken connection is reset, if nobody gave it up before.
+            heals_s = getattr(weather, "until_s", float("inf")) - loop.time() + 5
+            await asyncio.sleep(min(SILENCE_S, max(heals_s, 0)))
             raise NoAnswer("the stream is silent")
         while loop.time() < until:
             self._changed.clear()

@@ -226,6 +226,17 @@ def test_9_a_clock_that_stands_still_loses_nothing_within_grace() -> None:
     assert dues(right(play(story))) == [20, 40, 60, 80]
 
 
+def test_9_an_edit_by_a_clock_that_is_behind_does_not_reach_behind_the_creation() -> None:
+    story = world(
+        Deed(5, "set clock", value=-3_600.0),
+        create(10, "a", TWENTY),
+        patch(20, "a", interval={"every": "10s"}),
+        tags=frozenset({"wall"}),
+    )
+
+    assert dues(right(play(story))) == []
+
+
 def test_9_a_machine_that_stood_still_for_ten_minutes_catches_up_by_policy() -> None:
     story = world(create(1, "a", TWENTY), Deed(45, "block", value=600), lasts_s=735)
 
@@ -342,25 +353,32 @@ def test_24_a_job_deleted_by_hand_is_lost_and_its_place_is_free() -> None:
 
 
 def test_24_a_job_that_vanished_before_a_list_older_than_its_create_blocks_nobody() -> None:
-    """The list was asked for before the create and answered after the Job had gone again."""
-    story = world(
-        create(
-            1,
-            "a",
-            every(30, concurrencyPolicy="Forbid", jobTemplate=template(ttlSecondsAfterFinished=0)),
-        ),
-        lasts_s=125,
-    )
+    """The list is asked for before the create, and answered when the Job has gone again."""
+    vanishing = every(60, offset=33, concurrencyPolicy="Forbid")
+    vanishing["jobTemplate"] = template(ttlSecondsAfterFinished=0)
+    once = {"at": rfc3339.show(NEW_YEAR + 29), "jobTemplate": template()}
 
     outcome = with_faults(
-        story,
-        Rule("WATCH", JOBS, "hang", times=1),
-        Rule("WATCH", JOBS, "500 in stream", times=1),
-        Rule("GET", "/apis/batch/v1/jobs", "slow:9", times=2, from_s=20),
+        world(create(1, "a", vanishing), create(1, "b", once), lasts_s=125),
+        Rule("EVENT", "", "cut", times=1, from_s=28.9),  # of b's Job
+        Rule("WATCH", JOBS, "410 in stream", times=1, from_s=28.9),
+        Rule("GET", "/apis/batch/v1/jobs", "slow:9", times=1, from_s=28.9),
     )
 
-    assert outcome.status("a")["activeCount"] == 0
-    assert sum(counts(outcome).values()) == 4
+    assert dues(outcome) == [33, 93]
+    assert counts(outcome) == {"lost": 1, "succeeded": 1}
+
+
+def test_24_a_cancelled_job_stays_until_a_status_tells_of_its_run() -> None:
+    """Gone without a trace, the next process would launch the run again."""
+    story = world(
+        create(1, "a", every(20, concurrencyPolicy="Replace")), fate=lambda job: Fate(1, 30)
+    )
+    silent = Rule("PATCH", "a/status", "500", from_s=15, until_s=41)
+
+    outcome = with_faults(story, silent, trouble=Trouble(kills=((40.5, 1.0),)))
+
+    assert dues(outcome) == [20, 40, 60, 80]
 
 
 # --- 25: long absences ----------------------------------------------------------------------------

@@ -10,13 +10,13 @@ import numpy as np
 
 from evenkeel.balance import search, starts
 from evenkeel.balance.load import LoadMap, folded_at, unseen_at
-from evenkeel.balance.nouns import DAY_SLOTS, SLOT_S, WEEK_SLOTS, Member, Move
+from evenkeel.balance.nouns import DAY_SLOTS, WEEK_SLOTS, Member, Move
 from evenkeel.balance.picture import DayPicture, Ints, weighed
 from evenkeel.balance.place import anchor_of, at_anchor, window_of, within_minute
 from evenkeel.balance.runs import Crowd, base_of
 from evenkeel.balance.score import distribution_score, peak_to_mean
 from evenkeel.balance.turns import Limits, Turn, turn_of
-from evenkeel.model import DAY_S, Instant
+from evenkeel.model import DAY_S, SLOT_S, Instant
 from evenkeel.when.zone import load_zone
 
 

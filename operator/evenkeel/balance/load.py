@@ -16,7 +16,6 @@ import numpy as np
 
 from evenkeel.balance.nouns import (
     DAY_SLOTS,
-    SLOT_S,
     WEEK_S,
     WEEK_SLOTS,
     Distribution,
@@ -33,7 +32,7 @@ from evenkeel.balance.runs import (
     runs_of,
     waits_longer,
 )
-from evenkeel.model import DAY_S, Instant, Interval
+from evenkeel.model import DAY_S, SLOT_S, Instant, Interval
 
 
 class LoadMap:

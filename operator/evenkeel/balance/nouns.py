@@ -5,10 +5,9 @@ Everybody who asks `balance` for something speaks in these. Frozen; no behaviour
 
 from dataclasses import dataclass, field
 
-from evenkeel.model import DAY_S, Instant, Interval, Timing, Window
+from evenkeel.model import DAY_S, SLOT_S, Instant, Interval, Timing, Window
 from evenkeel.when import DueTimes
 
-SLOT_S = 900
 DAY_SLOTS = DAY_S // SLOT_S
 WEEK_S = 7 * DAY_S
 WEEK_SLOTS = WEEK_S // SLOT_S

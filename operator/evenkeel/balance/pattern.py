@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from evenkeel.balance.nouns import SLOT_S
+from evenkeel.model import SLOT_S
 
 Ints = npt.NDArray[np.int64]
 

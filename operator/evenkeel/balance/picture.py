@@ -11,8 +11,8 @@ from typing import Self
 import numpy as np
 import numpy.typing as npt
 
-from evenkeel.balance.nouns import DAY_SLOTS, SLOT_S
-from evenkeel.model import DAY_S
+from evenkeel.balance.nouns import DAY_SLOTS
+from evenkeel.model import DAY_S, SLOT_S
 
 Ints = npt.NDArray[np.int64]
 

@@ -15,12 +15,12 @@ import numpy as np
 from evenkeel.balance import pattern, starts
 from evenkeel.balance.daytime import anchor_before, instants_of, width_of
 from evenkeel.balance.load import LoadMap
-from evenkeel.balance.nouns import DAY_SLOTS, SLOT_S, Member, Place
+from evenkeel.balance.nouns import DAY_SLOTS, Member, Place
 from evenkeel.balance.picture import DayPicture, Ints
 from evenkeel.balance.reasons import by_hash_sentence, by_load_sentence, kept_sentence
 from evenkeel.balance.runs import dues_of, is_arithmetic
 from evenkeel.errors import BadField
-from evenkeel.model import DAY_S, Instant, Interval, Timing, Window
+from evenkeel.model import DAY_S, SLOT_S, Instant, Interval, Timing, Window
 from evenkeel.when.zone import load_zone
 
 SPANS_LOOKED_AT = 4

@@ -2,8 +2,8 @@
 
 import datetime as dt
 
-from evenkeel.balance.nouns import SLOT_S, WEEK_S, Member
-from evenkeel.model import DAY_S, Instant
+from evenkeel.balance.nouns import WEEK_S, Member
+from evenkeel.model import DAY_S, SLOT_S, Instant
 from evenkeel.when import format_duration
 
 

@@ -6,11 +6,11 @@ schedules run in which hour costs 10 ms at ten thousand, so callers keep the ans
 
 import numpy as np
 
-from evenkeel.balance.nouns import DAY_SLOTS, SLOT_S, Distribution, HourLoad
+from evenkeel.balance.nouns import DAY_SLOTS, Distribution, HourLoad
 from evenkeel.balance.picture import DayPicture, Ints, weighed
 from evenkeel.balance.runs import Crowd
 from evenkeel.balance.score import distribution_score, peak_bound, peak_to_mean
-from evenkeel.model import DAY_S, Instant
+from evenkeel.model import DAY_S, SLOT_S, Instant
 
 HOUR_S = 3600
 HOURS = 24

@@ -12,9 +12,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from evenkeel.balance import pattern
-from evenkeel.balance.nouns import SLOT_S, Member
+from evenkeel.balance.nouns import Member
 from evenkeel.balance.picture import Ints
 from evenkeel.balance.score import unevenness
+from evenkeel.model import SLOT_S
 
 SWEEPS_MAX = 12
 """Local search comes to rest after 2 to 5 sweeps; this ends it where weights make it go round."""

@@ -15,10 +15,10 @@ from rich.table import Table
 from rich.text import Text
 
 from evenkeel.balance import Distribution, Plan, plan_rebalance
-from evenkeel.balance.nouns import DAY_SLOTS, SLOT_S
+from evenkeel.balance.nouns import DAY_SLOTS
 from evenkeel.cli import show
 from evenkeel.cli.manifests import Placed, files_option, from_option, placed, read_set, say_refused
-from evenkeel.model import Instant
+from evenkeel.model import SLOT_S, Instant
 from evenkeel.settings import Settings
 
 HOUR_SLOTS = 4

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from evenkeel import balance
 from evenkeel.balance import Member, Move, Plan
-from evenkeel.balance.nouns import DAY_SLOTS, SLOT_S
+from evenkeel.balance.nouns import DAY_SLOTS
 from evenkeel.core import take
 from evenkeel.core.effects import Answer, Observed, PlanRebalance
 from evenkeel.core.entry import Entry
@@ -21,7 +21,7 @@ from evenkeel.core.messages import (
 )
 from evenkeel.core.state import State
 from evenkeel.errors import BadField
-from evenkeel.model import Instant, Interval, Schedule, Timing
+from evenkeel.model import SLOT_S, Instant, Interval, Schedule, Timing
 from evenkeel.resource.status import Placed
 from evenkeel.when import DueTimes, compile_timing
 

@@ -17,7 +17,15 @@ from typing import Any
 from evenkeel.balance import Distribution
 from evenkeel.core import admit, answer, follow, messages, placing, take
 from evenkeel.core.document import say_whether_active, status_document
-from evenkeel.core.effects import BuildIndex, ConfirmTime, Effect, LetGo, Stopped, WriteStatus
+from evenkeel.core.effects import (
+    BuildIndex,
+    ConfirmTime,
+    Effect,
+    LetGo,
+    Observed,
+    Stopped,
+    WriteStatus,
+)
 from evenkeel.core.inbox import Inbox
 from evenkeel.core.index import RunIndex
 from evenkeel.core.messages import Document, Message
@@ -157,16 +165,21 @@ class Scheduler:
         uids = [entry.uid for entry in entries]
         state.index_dirty = False
         state.index_built_at = state.now
+        state.index_began = state.stopwatch()
         build = BuildIndex(generation, origin, end, tuple(uids), tuple(dues))
         if len(entries) > INLINE_SCHEDULES:
             state.index_building = generation
             state.emit(build)
         else:
-            state.index.swap(build_index(build))
+            self._use_index(build_index(build))
 
     def _index_built(self, message: messages.IndexBuilt) -> None:
         self.state.index_building = 0
-        self.state.index.swap(message.index)
+        self._use_index(message.index)
+
+    def _use_index(self, index: RunIndex) -> None:
+        self.state.index.swap(index)
+        self.state.emit(Observed("index_build", self.state.stopwatch() - self.state.index_began))
 
     # --- 2 --------------------------------------------------------------------------------------
 

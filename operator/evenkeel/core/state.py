@@ -98,6 +98,7 @@ class State:
     index_dirty: bool = True
     index_built_at: float = float("-inf")
     index_building: int = 0
+    index_began: float = 0.0
     looked_until: Instant = 0
     looked_generation: int = -1
     listed_uids: set[str] | None = None

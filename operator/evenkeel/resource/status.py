@@ -13,6 +13,7 @@ from typing import Any
 import orjson
 
 from evenkeel.model import (
+    SLOT_S,
     At,
     Cron,
     DayMatch,
@@ -29,11 +30,11 @@ from evenkeel.model import (
 from evenkeel.resource import rfc3339
 
 _CLOCK = re.compile(r"(\d\d):(\d\d)", re.ASCII)
-SLOT_S = 900
 
 RECENT_COUNT = 10
 ACTIVE_COUNT = 50
 WAITING_COUNT = 128
+"""Due times that a status names; a ScheduledJob must stay far below etcd's 1.5 MB."""
 COUNTED = ("succeeded", "failed", "skipped", "missed", "cancelled", "lost")
 
 

@@ -10,10 +10,8 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema
 from pydantic.alias_generators import to_camel
 
+from evenkeel.resource.status import ACTIVE_COUNT, RECENT_COUNT, WAITING_COUNT
 from evenkeel.resource.v1alpha1 import PRESERVE
-
-WAITING_MAX = 128
-"""Dues that status.waiting holds; CRs must stay far below etcd's 1.5 MB."""
 
 
 class Known(BaseModel):
@@ -128,12 +126,12 @@ class Status(Known):
     last_result: str | None = Field(default=None, description="How the last run ended.")
     active: list[JobReference] | None = Field(
         default=None,
-        max_length=50,
+        max_length=ACTIVE_COUNT,
         description="Jobs that are running; activeCount counts them all.",
     )
     active_count: int | None = Field(default=None, description="How many runs are active.")
     recent: list[RecentRun] | None = Field(
-        default=None, max_length=10, description="The last runs."
+        default=None, max_length=RECENT_COUNT, description="The last runs."
     )
     consecutive_failures: int | None = Field(default=None, description="Failed runs in a row.")
     counts: Counts | None = Field(
@@ -152,7 +150,7 @@ class Status(Known):
         default=None, description="Set while the operator or a person paused it."
     )
     waiting: list[Time] | None = Field(
-        default=None, max_length=WAITING_MAX, description="Due times queued, retrying or held."
+        default=None, max_length=WAITING_COUNT, description="Due times queued, retrying or held."
     )
     template_hash: str | None = Field(
         default=None, description="The template TemplateAccepted speaks of."

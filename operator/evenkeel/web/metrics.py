@@ -59,8 +59,12 @@ class Metrics:
         self.rebalance_skipped = Gauge(
             "scheduler_rebalance_jobs_skipped", "By the last rebalance", registry=self.registry
         )
+        self.index_s = self._histogram(
+            "evenkeel_index_build_seconds", "From wanting an index to having it", _SHORT
+        )
         self._observers: dict[str, Callable[[float], object]] = {
             "lateness": self.lateness.observe,
+            "index_build": self.index_s.observe,
             "placement": self.placement_s.observe,
             "placed_new": self.placements.labels("new").inc,
             "placed_again": self.placements.labels("reschedule").inc,
