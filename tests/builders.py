@@ -418,6 +418,10 @@ class World:
         """Events with that reason."""
         return [told.message for told in self.told if told.reason == reason]
 
+    def lateness(self) -> list[float]:
+        """What was observed of our precision."""
+        return [each.value for each in self.observed if each.metric == "lateness"]
+
     # --- inside -------------------------------------------------------------------------------
 
     def _carry_out(self, effect: effects.Effect) -> None:

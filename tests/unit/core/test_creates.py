@@ -12,7 +12,7 @@ TEN_MINUTES = 600
 def test_created_runs_and_its_lateness_is_observed():
     world = World().see(every(TEN_MINUTES)).run_until("10:10")
     assert world.alive() == {"10:10:00": "running"}
-    assert [(each.metric, each.value) for each in world.observed] == [("lateness", 0.0)]
+    assert world.lateness() == [0.0]
     assert world.said("Created") == [f"created job {world.names_created()[0]}"]
     assert world.condition("Degraded") == ("False", "AsExpected")
 
@@ -26,7 +26,7 @@ def test_adopted_runs_as_if_created_but_says_nothing_of_lateness():
     world.crash()
     assert world.alive() == {"10:10:00": "running"}
     assert len(world.creations) == 1
-    assert world.observed == []
+    assert world.lateness() == []
 
 
 def test_an_adopted_job_that_has_ended_ends_its_run():

@@ -81,7 +81,7 @@ def test_a_second_beyond_grace_it_is_missed():
 def test_a_run_launched_late_tells_nothing_of_our_precision():
     world = World().see(cron("0 * * * *")).run_until("10:05").stall_until("11:05")
     assert world.started() == ["11:00:00"]
-    assert world.observed == []
+    assert world.lateness() == []
 
 
 def test_a_year_away_is_counted_not_listed():
