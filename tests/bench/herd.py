@@ -2,12 +2,13 @@
 
 Lateness is the instant at which a watch in a process of its own has a Job's ADDED event, minus the
 due instant; it is the same measure for all. `ours` is `evenkeel run` with its defaults on a
-thousand ScheduledJobs whose `at` is set anew for each round. `bare` is a client that does nothing
+thousand ScheduledJobs that are due at half of every minute. `bare` is a client that does nothing
 but create as many Jobs of the same size, as many in flight. `cron` is the CronJob controller of the
-same control plane, its rate limits lifted; each round has a thousand new CronJobs, due at the next
-full minute. Rounds come in random order, each begins when what the one before it left is done:
-Pods, statuses, Events. Jobs stay (no nodes: their Pods wait), but for those of CronJobs, whose
-controller reads all Jobs of a namespace for each CronJob.
+same control plane, its rate limits lifted, on a thousand CronJobs that are new in each round. The
+rounds of the others come in random order between ours, the bare client's at random moments. Every
+round counts only if what the one before it left (Pods, statuses, Events) was done when it began.
+Jobs stay (no nodes: their Pods wait), but for those of CronJobs, whose controller reads all Jobs of
+a namespace for each CronJob.
 
 With --long: ten thousand at once, and the CronJob controller with its default flags.
 """
@@ -26,11 +27,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tests.bench._arrivals import Arrivals
-from tests.bench._cluster import BATCH, SCHEDULES, TEMPLATE, Place, place
+from tests.bench._cluster import BATCH, TEMPLATE, Json, Place, place
 from tests.bench._machine import Idle, processor_s, wait_calm
 from tests.bench._measure import long_form, percentile, say
 from tests.cluster.operator_process import OperatorProcess, operator
-from tests.cluster.world import eventually, moment
+from tests.cluster.world import moment
 
 from evenkeel.model import RunId, Schedule
 from evenkeel.resource.job import render
@@ -41,6 +42,11 @@ HERD = 1_000
 LONG_HERD = 10_000
 ROUNDS = 9
 CRON_ROUNDS = 3
+HALF_S = 30
+"""The second of the minute at which ours are due."""
+ROOM_S = 16
+"""A round that begins less than this before ours would not be done when they are due."""
+MINUTES_LIMIT = 40
 FAR = "2099-01-01T00:00:00Z"
 IN_FLIGHT = Settings().creates_in_flight
 COMPONENTS = ("kube-apiserver", "kube-controller-manager")
@@ -91,41 +97,37 @@ def median_us(kind: Kind, count: int, *, hot: bool) -> float:
 class Herd:
     """The schedules, and how a round of each kind goes."""
 
-    def __init__(
-        self, here: Place, arrivals: Arrivals, running: OperatorProcess | None, count: int
-    ) -> None:
+    def __init__(self, here: Place, arrivals: Arrivals, count: int) -> None:
         self._here = here
         self._arrivals = arrivals
-        self._operator = running
         self._count = count
-        self._lead_s = 14.0 + count / 250
+        self._operator: OperatorProcess | None = None
         self._ours = here.namespace(f"ours-{count}")
         self._bare = here.namespace(f"bare-{count}")
         self._cron = here.namespace(f"cron-{count}")
         self._body = here.directory / f"body-{count}"
         self._pids = here.pids(*COMPONENTS)
-        if running is not None:
-            self._pids.append(running.pid)
-            here.schedules(self._ours, count, lambda _: {"at": FAR})
-            self._write_body()
+        self._write_body()
 
-    @property
-    def _running(self) -> OperatorProcess:
+    def operated_by(self, running: OperatorProcess, spec: Callable[[int], Json]) -> None:
+        """From here on there are ScheduledJobs, and somebody who minds them."""
+        self._operator = running
+        self._pids.append(running.pid)
+        self._here.schedules(self._ours, self._count, spec)
+
+    def calm(self, *, until: float = math.inf) -> bool:
+        """Whether nothing is left of the round before."""
+        return wait_calm(self._pids, within_s=min(120.0, until - time.time()))
+
+    def ours(self, due: int) -> Round:
         assert self._operator is not None
-        return self._operator
-
-    def calm(self) -> None:
-        """Nothing is left of the round before."""
-        if not wait_calm(self._pids):
-            say("herd: what the last round left is not done after two minutes")
-
-    def ours(self) -> Round:
-        due = self._due_together()
-        before, used_s = self._arrivals.count, self._sleep_until(due, self._running.pid)
+        pid = self._operator.pid
+        sleep_until(due)
+        before, used_s = self._arrivals.count, processor_s(pid)
         arrived = self._wait(before)
-        hot_s = processor_s(self._running.pid) - used_s
-        self.calm()
-        return Round(late(arrived, due), hot_s, processor_s(self._running.pid) - used_s)
+        hot_s = processor_s(pid) - used_s
+        self.calm(until=due + 40)
+        return Round(late(arrived, due), hot_s, processor_s(pid) - used_s)
 
     def bare(self) -> Round:
         words = (self._here.kubeconfig, self._bare, self._count, IN_FLIGHT, self._body)
@@ -137,69 +139,40 @@ class Herd:
         ) as client:
             assert client.stdin is not None and client.stdout is not None
             assert client.stdout.readline() == "ready\n"
-            before, due = self._arrivals.count, math.ceil(time.time()) + 3
+            before, due = self._arrivals.count, math.ceil(time.time() + random.uniform(2, 6))
             client.stdin.write(f"{due}\n")
             client.stdin.flush()
             said = json.loads(client.stdout.readline())
         assert said["created"] == self._count, said
         return Round(late(self._wait(before), due), said["processor_s"])
 
-    def cron(self, *, within_s: float = 60.0) -> Round:
-        """New CronJobs each time: one that was suspended would at once make up for its past."""
-        due = (int(time.time() + 10 + self._count / 200) // 60 + 1) * 60
+    def lay_cron_jobs(self, due: int) -> None:
+        """New ones for each round: one that was suspended would at once make up for its past."""
         at = dt.datetime.fromtimestamp(due, dt.UTC)
-        jobs = f"{BATCH}/namespaces/{self._cron}/cronjobs"
         spec = {"schedule": f"{at.minute} {at.hour} * * *", "jobTemplate": TEMPLATE}
         self._here.send(
-            ("POST", jobs, cron_job(f"job-{number:05}", spec)) for number in range(self._count)
+            ("POST", self._path("cronjobs"), cron_job(f"job-{number:05}", spec))
+            for number in range(self._count)
         )
+
+    def cron(self, due: int, *, within_s: float = 60.0) -> Round:
         before = self._arrivals.count
-        self._sleep_until(due)
-        arrived = late(self._wait(before, within_s=within_s), due)
-        self.calm()
-        self._here.send(
-            [
-                ("DELETE", jobs, {"propagationPolicy": "Background"}),
-                ("DELETE", jobs.replace("/cronjobs", "/jobs"), {"propagationPolicy": "Background"}),
-            ]
-        )
+        arrived = late(self._wait(before, within_s=due - time.time() + within_s), due)
+        options = {"propagationPolicy": "Background"}
+        self._here.send([("DELETE", self._path(each), options) for each in ("cronjobs", "jobs")])
         return Round(arrived)
+
+    def _path(self, what: str) -> str:
+        return f"{BATCH}/namespaces/{self._cron}/{what}"
 
     def _wait(self, before: int, *, within_s: float = 120.0) -> list[float]:
         found = self._arrivals.since(before, count=self._count, within_s=within_s)
         assert len(found) == self._count, f"{len(found)} of {self._count} Jobs came"
         return found
 
-    def _due_together(self) -> int:
-        """Edit all schedules to one instant, and see the edits settled before it."""
-        path = f"{SCHEDULES}/namespaces/{self._ours}/scheduledjobs"
-        while True:
-            due = math.ceil(time.time() + self._lead_s)
-            edit = {"spec": {"at": moment(due)}}
-            self._here.send(
-                ("PATCH", f"{path}/job-{number:05}", edit) for number in range(self._count)
-            )
-            time.sleep(0.5)
-            eventually(
-                lambda: self._running.metrics()["evenkeel_status_waiting"] == 0,
-                "all statuses are written",
-                within_s=600,
-                every_s=1.0,  # each look costs the operator 4 ms
-            )
-            if time.time() < due - 1:
-                return due
-            self._lead_s *= 2  # a busy machine: the instant passed while it was still being told
-            self.calm()
-
-    def _sleep_until(self, due: float, *pids: int) -> float:
-        time.sleep(max(0.0, due - time.time() - 0.05))
-        return processor_s(*pids)
-
     def _write_body(self) -> None:
         """One of our own bodies; its labels are misspelt, or the operator would take it for one."""
-        (owner,) = self._here.schedules(
-            self._bare, 1, lambda _: {"at": FAR, "suspend": True}, word="job"
-        )
+        (owner,) = self._here.schedules(self._bare, 1, lambda _: {"at": FAR, "suspend": True})
         schedule = read(owner, min_interval_s=10)
         assert isinstance(schedule, Schedule)
         due = int(time.time())
@@ -208,6 +181,10 @@ class Herd:
         assert len(name) == 36
         body = body.replace(name, b"NAME")
         self._body.write_bytes(body.replace(b"evenkeel.dev/schedule", b"evenkeel.dex/schedule"))
+
+
+def sleep_until(due: float) -> None:
+    time.sleep(max(0.0, due - time.time() - 0.05))
 
 
 def late(arrived: list[float], due: float) -> list[float]:
@@ -230,20 +207,19 @@ def rows() -> Iterator[dict[str, Any]]:
         here = stack.enter_context(place())
         arrivals = stack.enter_context(Arrivals(here.cluster.kubeconfig))
         running = stack.enter_context(operator(here.kubeconfig, directory=here.directory))
-        ours_p99_s = yield from thousand_rows(Herd(here, arrivals, running, HERD))
-        if long_form():
-            yield from long_rows(Herd(here, arrivals, running, LONG_HERD))
+        herd = Herd(here, arrivals, HERD)
+        anchor = moment(time.time() // 60 * 60 - 60)
+        every = {"interval": {"every": "1m", "offset": f"{HALF_S}s", "anchor": anchor}}
+        herd.operated_by(running, lambda _: every)
+        ours_p99_s = yield from thousand_rows(herd)
     if long_form():
+        yield ten_thousand_row()
         yield default_row(ours_p99_s)
 
 
 def thousand_rows(herd: Herd) -> Iterator[dict[str, Any]]:
     idle = Idle()
-    kinds = run(
-        {"ours": herd.ours, "bare": herd.bare, "cron": herd.cron},
-        {"ours": ROUNDS, "bare": ROUNDS, "cron": CRON_ROUNDS},
-        herd.calm,
-    )
+    kinds = shuffled_rounds(herd)
     ours, bare, cron = kinds["ours"], kinds["bare"], kinds["cron"]
     beside = ours.beside("ours", HERD) | bare.beside("bare", HERD)
     yield {
@@ -255,7 +231,6 @@ def thousand_rows(herd: Herd) -> Iterator[dict[str, Any]]:
             "p50_ratio": ours.median(50) / bare.median(50),
             "max_ratio": ours.median(100) / bare.median(100),
             "ratio_5_95": bootstrap(ours, bare),
-            "rounds": ROUNDS,
             "in_flight": IN_FLIGHT,
             "machine_idle": idle.share(),
         },
@@ -278,11 +253,62 @@ def thousand_rows(herd: Herd) -> Iterator[dict[str, Any]]:
     return ours.median(99)
 
 
-def long_rows(herd: Herd) -> Iterator[dict[str, Any]]:
+def shuffled_rounds(herd: Herd) -> dict[str, Kind]:
+    """Ours come once a minute by themselves; the others between them, when there is room."""
+    kinds = {"ours": Kind(), "bare": Kind(), "cron": Kind()}
+    others = ["bare"] * ROUNDS + ["cron"] * CRON_ROUNDS
+    random.shuffle(others)
+    cron_due, minutes = 0, 0
+    while others or cron_due or len(kinds["ours"].rounds) < ROUNDS:
+        minutes += 1
+        assert minutes < MINUTES_LIMIT, "the machine is too busy: rounds never begin at rest"
+        due = (int(time.time()) - HALF_S) // 60 * 60 + 60 + HALF_S
+        if cron_due:
+            fair = herd.calm(until=cron_due - 1)
+            note(kinds, "cron", herd.cron(cron_due), fair=fair)
+            others += [] if fair else ["cron"]
+            cron_due = 0
+        elif others and herd.calm(until=due - ROOM_S):
+            name = others.pop()
+            if name == "bare":
+                note(kinds, name, herd.bare(), fair=True)
+            else:
+                cron_due = due + 60 - HALF_S
+                herd.lay_cron_jobs(cron_due)
+        fair = herd.calm(until=due - 1) and time.time() < due
+        if time.time() < due:
+            note(kinds, "ours", herd.ours(due), fair=fair)
+    return kinds
+
+
+def note(kinds: dict[str, Kind], name: str, one: Round, *, fair: bool) -> None:
+    if fair:
+        kinds[name].rounds.append(one)
+    say(
+        f"       herd: {name:5} p50 {one.at(50):.3f} p99 {one.at(99):.3f} max {one.at(100):.3f} s,"
+        f" processor {one.hot_s:.2f} s, until quiet {one.whole_s:.2f} s"
+        + ("" if fair else ", not counted: it did not begin at rest")
+    )
+
+
+def ten_thousand_row() -> dict[str, Any]:
+    """All created with the one instant; it is far enough for every status to be written before."""
     idle = Idle()
-    kinds = run({"ours": herd.ours, "bare": herd.bare}, {"ours": 1, "bare": 1}, herd.calm)
+    kinds = {"ours": Kind(), "bare": Kind()}
+    with ExitStack() as stack:
+        here = stack.enter_context(place())
+        arrivals = stack.enter_context(Arrivals(here.cluster.kubeconfig))
+        running = stack.enter_context(operator(here.kubeconfig, directory=here.directory))
+        herd = Herd(here, arrivals, LONG_HERD)
+        due = int(time.time()) + 240
+        herd.operated_by(running, lambda _: {"at": moment(due)})
+        fair = herd.calm(until=due - 1)
+        note(kinds, "ours", herd.ours(due), fair=fair)
+        assert fair, "ten thousand statuses were not written in time"
+        herd.calm()
+        note(kinds, "bare", herd.bare(), fair=True)
     ours, bare = kinds["ours"], kinds["bare"]
-    yield {
+    return {
         "name": "10,000 in one second, p99 to a bare client's",
         "value": ours.median(99) / bare.median(99),
         "unit": "x",
@@ -297,31 +323,16 @@ def default_row(ours_p99_s: float) -> dict[str, Any]:
     with ExitStack() as stack:
         here = stack.enter_context(place(profile="default"))
         arrivals = stack.enter_context(Arrivals(here.cluster.kubeconfig))
-        cron = Kind([Herd(here, arrivals, None, HERD).cron(within_s=300)])
+        herd = Herd(here, arrivals, HERD)
+        due = int(time.time() + 75) // 60 * 60
+        herd.lay_cron_jobs(due)
+        cron = Kind([herd.cron(due, within_s=300)])
     return {
         "name": "1,000 in one second, p99 of the default CronJob controller to ours",
         "value": cron.median(99) / ours_p99_s,
         "unit": "x",
         "beside": cron.beside("cron", HERD),
     }
-
-
-def run(
-    ways: dict[str, Callable[[], Round]], counts: dict[str, int], calm: Callable[[], None]
-) -> dict[str, Kind]:
-    """So many rounds of each, shuffled."""
-    found = {name: Kind() for name in ways}
-    order = [name for name in ways for _ in range(counts[name])]
-    random.shuffle(order)
-    for name in order:
-        calm()
-        one = ways[name]()
-        found[name].rounds.append(one)
-        say(
-            f"       herd: {name:5} p50 {one.at(50):.3f} p99 {one.at(99):.3f} "
-            f"max {one.at(100):.3f} s, processor {one.hot_s:.2f} s, until quiet {one.whole_s:.2f} s"
-        )
-    return found
 
 
 def bootstrap(ours: Kind, bare: Kind) -> list[float]:

@@ -22,6 +22,7 @@ def world(kwok_cluster: Cluster) -> Iterator[World]:
     install(kwok_cluster)
     found = World(kwok_cluster)
     yield found
+    found.leave()
     found.close()
 
 
@@ -76,7 +77,6 @@ def test_whatever_becomes_of_a_creates_answer_there_is_one_job(
             assert unknown >= len([word for word in spaces if word != "too-many-requests"])
         for word, ns in spaces.items():
             assert len(world.jobs(ns)) == 1, word
-    world.leave(spaces.values())
 
 
 GONE = json.dumps(
@@ -132,7 +132,6 @@ def test_a_watch_that_is_too_old_is_begun_again_and_nothing_is_missed(
         assert len(lists) < 15, "a hot loop of lists"
         jobs = world.jobs(ns)
         assert len({due(job) for job in jobs}) == len(jobs)
-    world.leave([ns])
 
 
 GRACE_S = 4
@@ -199,4 +198,3 @@ def test_an_api_server_that_dies_and_comes_back(
             else:
                 assert len(in_outage) <= 2, "more than the latest was caught up"
                 assert counts["missed"] >= 8
-    world.leave(spaces.values())

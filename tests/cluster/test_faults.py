@@ -96,8 +96,12 @@ def limited(world: World) -> Iterator[Path]:
         put(world, f"{RBAC}/clusterroles", {"metadata": {"name": name}, "rules": rules})
     put(world, f"{RBAC}/clusterrolebindings", binding(USER))
     yield world.cluster.user_kubeconfig(USER)
-    world.call("DELETE", f"{RBAC}/clusterrolebindings/{USER}")
     for name in roles:
+        try:
+            world.call("DELETE", f"{RBAC}/clusterrolebindings/{name}")
+        except RefusedError as error:
+            if error.status != 404:
+                raise
         world.call("DELETE", f"{RBAC}/clusterroles/{name}")
 
 
@@ -131,7 +135,13 @@ def running(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[OperatorProcess]:
     directory = tmp_path_factory.mktemp("faults")
+    # It does not start without the right to create Jobs; afterwards each scene gives and takes it.
+    everywhere = f"{RBAC}/clusterrolebindings"
+    world.call("POST", everywhere, binding(f"{USER}-creates"))
+    asked = ("--kubeconfig", str(limited), "auth", "can-i", "create", "jobs.batch", "-A")
+    eventually(lambda: world.cluster.kubectl(*asked, check=False).returncode == 0, "it may create")
     with operator(limited, directory=directory, settings=SETTINGS) as found:
+        world.call("DELETE", f"{everywhere}/{USER}-creates")
         yield found
 
 

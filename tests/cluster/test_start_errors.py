@@ -347,7 +347,7 @@ def test_asked_to_end_it_ends_well(
         assert running.wait(within_s=30) == 0
         said = [json.loads(line) for line in running.text().splitlines()]
         assert said[-1]["event"] == "stopped"
-        assert {line["level"] for line in said} == {"info"}
+        assert not [line for line in said if line["level"] == "error"]
 
 
 def test_asked_to_end_twice_it_still_ends_well(kwok_cluster: Cluster, tmp_path: Path) -> None:

@@ -45,6 +45,7 @@ class World:
         self.cluster = cluster
         self._credentials = credentials.load(cluster.kubeconfig)
         self._connection: http.client.HTTPSConnection | None = None
+        self._made: list[str] = []
 
     def close(self) -> None:
         if self._connection is not None:
@@ -98,11 +99,12 @@ class World:
     def namespace(self, word: str) -> str:
         name = f"{word}-{secrets.token_hex(3)}"
         self.call("POST", "/api/v1/namespaces", {"metadata": {"name": name}})
+        self._made.append(name)
         return name
 
-    def leave(self, namespaces: Iterable[str]) -> None:
-        """Gone in a few seconds, which nobody waits for."""
-        for ns in namespaces:
+    def leave(self, namespaces: Iterable[str] | None = None) -> None:
+        """Gone in a few seconds, which nobody waits for; those made here, if none are named."""
+        for ns in self._made if namespaces is None else namespaces:
             try:
                 self.call("DELETE", f"/api/v1/namespaces/{ns}")
             except RefusedError as error:

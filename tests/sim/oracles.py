@@ -85,8 +85,11 @@ def _deaf_twin(outcome: Outcome, jobs: list[Created]) -> bool:
     """Two processes without a Lease: one whose watch hung did not see the other launch a run that
     waited in its own queue, nor history or a short ttl take that Job away. The name locks while the
     Job lives."""
-    apart = all(job.deleted_at is not None for job in jobs[:-1])
-    apart = apart and len({job.who for job in jobs}) > 1
+    apart = all(
+        one.deleted_at is not None and one.who != other.who
+        for one, other in itertools.pairwise(sorted(jobs, key=lambda job: (job.attempt, job.at)))
+        if one.attempt == other.attempt
+    )
     return outcome.processes[0].play.trouble.twins and apart
 
 
@@ -139,7 +142,7 @@ def _every_due_time_has_one_verdict(outcome: Outcome) -> Iterator[str]:
         due |= {
             timing.rule.instant  # over before it was asked for: missed, and said so
             for timing, begin, _ in _spans(outcome, uid)
-            if isinstance(timing.rule, At) and timing.rule.instant <= begin
+            if isinstance(timing.rule, At) and timing.rule.instant <= min(begin, mark)
         }
         # A Job of a timing that no status told of, because the process died before: it ran, so it
         # is a run, although that timing is reckoned not to have been.
@@ -282,7 +285,7 @@ def _nothing_is_left_over(outcome: Outcome) -> Iterator[str]:
         for what, size, limit in (
             ("cancelled creates", len(entry.doomed), 0),
             ("decided above the cursor", len(entry.decided), 20),
-            ("finished Jobs", len(entry.finished_jobs), jobs),
+            ("finished Jobs", len(entry.finished_jobs), jobs + 1),
             ("Jobs to delete", len(entry.to_delete), 0),
             ("queued", len(entry.queue), 20),
         ):

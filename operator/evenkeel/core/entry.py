@@ -46,6 +46,8 @@ class Run:
     told: int = 0
     """The revision of the status that first says that its Job exists."""
     held_count: int = 0
+    unanswered_at: float | None = None
+    """A create of it got no answer, and its Job was not there."""
     ref: JobRef | None = None
     phase: JobPhase | None = None
     created_at: float | None = None
@@ -82,6 +84,8 @@ class FinishedJob:
     ref: JobRef
     succeeded: bool
     revision: int
+    keep_until: float = 0.0
+    """Until then a create that was given up may still arrive, and only this Job's name stops it."""
 
 
 @dataclass(slots=True)

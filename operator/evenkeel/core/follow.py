@@ -68,6 +68,8 @@ def launched(state: State, message: Launched) -> None:
             state.end(entry, run, RunState.LOST, "outcome_unknown", message=message.message)
             take.next_in_queue(state, entry)
         case Verdict.HELD:
+            if message.reason == "NotCreated":
+                run.unanswered_at = state.now
             state.condition(entry, "Degraded", "True", message.reason or "Held", message.message)
             take.hold(state, entry, run, message.message)
             state.log("create held", level="warning", schedule=entry.key, reason=message.reason)

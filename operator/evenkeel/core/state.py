@@ -49,6 +49,9 @@ from evenkeel.settings import Settings
 SHORT_TTL_S = 300
 """A Job with a shorter ttlSecondsAfterFinished may be gone before the mark is written."""
 
+LATE_CREATE_S = 75.0
+"""A request that we gave up lives no longer in an API server: it allows 60 s, and we gave up 10."""
+
 CATCH_UP_NAMES_LIMIT = 10_000
 """No list of due times in the core is longer, whatever a spec asks for."""
 
@@ -377,8 +380,9 @@ class State:
         if run.ref and state is RunState.SUCCEEDED:
             jobs.append((run.ref, True))
         revision = entry.revision + 1
+        keep_until = 0.0 if run.unanswered_at is None else run.unanswered_at + LATE_CREATE_S
         entry.finished_jobs += [
-            FinishedJob(finished, run.id.due, ref, ok, revision) for ref, ok in jobs
+            FinishedJob(finished, run.id.due, ref, ok, revision, keep_until) for ref, ok in jobs
         ]
 
     def clean_history(self, entry: Entry) -> None:
@@ -396,7 +400,8 @@ class State:
                 key=lambda job: (job.finished, job.due),
             )
             for job in jobs[: max(0, len(jobs) - keep)]:
-                if job.revision <= entry.written and job.due <= entry.written_mark:
+                stored = job.revision <= entry.written and job.due <= entry.written_mark
+                if stored and job.keep_until <= self.now:
                     entry.finished_jobs.remove(job)
                     self.emit(DeleteJob(job.ref, "history"))
 
