@@ -26,7 +26,7 @@ def rows() -> Iterator[dict[str, Any]]:
     with ExitStack() as stack:
         here = stack.enter_context(place())
         ns = here.namespace("single")
-        anchor = moment(int(time.time()) // EVERY_S * EVERY_S)
+        anchor = moment((int(time.time()) // EVERY_S - 2) * EVERY_S)
         here.schedules(
             ns,
             EVERY_S,

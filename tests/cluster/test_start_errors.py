@@ -137,6 +137,8 @@ def test_a_bad_settings_file_is_named_with_its_field(
 def test_a_bad_variable_is_named(
     here: Callable[..., Done], kwok_cluster: Cluster, settings: dict[str, str], words: str
 ) -> None:
+    install(kwok_cluster)  # an address is looked at last of all
+
     done = here("run", "--kubeconfig", str(kwok_cluster.kubeconfig), settings=settings)
 
     assert done.returncode == USAGE
