@@ -9,7 +9,7 @@ PYTEST_FLAGS ?=
 .DEFAULT_GOAL := help
 .PHONY: help test test-all lint format bench cluster cluster-down run image e2e sim crds clean
 
-help: ## what there is
+help: ## this list
 	@grep -E '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## /  \1\t/' | expand -t 18
 
 $(VENV)/ready: requirements.txt pyproject.toml
@@ -28,7 +28,7 @@ requirements.txt: pyproject.toml
 	  $(BIN)/uv pip compile pyproject.toml --all-extras --group dev --universal --python-version 3.11 \
 	    --generate-hashes --no-header --no-annotate --no-emit-index-url --no-emit-find-links -q -o $@
 
-lint: $(VENV)/ready ## format, rules, types, and the drawing
+lint: $(VENV)/ready ## formatting, rules, types, and who may import whom
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
@@ -38,25 +38,25 @@ format: $(VENV)/ready ## let ruff format and mend
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-test: lint ## what CI runs: lint and every suite
+test: lint ## what CI runs: lint and every suite but its long forms
 	$(HARNESS) build
 	$(BIN)/python -m pytest -m "not long" $(PYTEST_FLAGS)
 
-test-all: lint ## the long forms too
+test-all: lint ## lint and every suite, the long forms too
 	$(HARNESS) build
 	$(BIN)/python -m pytest $(PYTEST_FLAGS)
 
 bench: $(VENV)/ready ## figures as JSON, compared with tests/bench/range.toml
 	@$(BIN)/python -m tests.bench $(BENCH_FLAGS)
 
-cluster: $(VENV)/ready ## a Kubernetes for people; prints how to name it to kubectl
+cluster: $(VENV)/ready ## a Kubernetes with fake Pods, without the operator: eval "$(make -s cluster)"
 	@$(HARNESS) up --name dev --pods kwok
 
-cluster-down: $(VENV)/ready ## stop every cluster that was started here
+cluster-down: $(VENV)/ready ## stop every cluster that make started for you, that of a `make run` too
 	@$(HARNESS) down
 
 # Only a KUBECONFIG on make's own command line is meant for us: the exported one is somebody's cluster.
-run: $(VENV)/ready ## a cluster, the operator and examples; KUBECONFIG=path names a cluster of yours
+run: $(VENV)/ready ## start here: a cluster, the operator and examples; KUBECONFIG=path for a cluster of yours
 	@$(BIN)/python -m tests.cluster.harness.run $(if $(findstring command,$(origin KUBECONFIG)),--kubeconfig $(KUBECONFIG))
 
 image: $(VENV)/ready ## the operator's image, into build/

@@ -115,6 +115,7 @@ class Operator:
             namespaces=settings.namespaces,
             every_s=settings.prune_s,
             complain=self._complain,
+            ready=lambda: self.scheduler.ready,
         )
         self.loop = Loop(
             self.scheduler,

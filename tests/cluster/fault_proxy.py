@@ -172,8 +172,8 @@ class FaultProxy:
         for key, text in answer.headers.items():
             if key.lower() not in HOP_BY_HOP or key.lower() == "content-encoding":
                 response.headers[key] = text
-        await response.prepare(request)
         with contextlib.suppress(ConnectionError, aiohttp.ClientError):  # the operator went away
+            await response.prepare(request)
             async for chunk in answer.content.iter_any():
                 await response.write(chunk)
             await response.write_eof()

@@ -268,8 +268,8 @@ STATUS: Json = {
     "counts": {"succeeded": 1, "lost": 0},
     "mark": "2026-01-01T00:00:00Z",
     "timing": {"hash": "h", "since": "2026-01-01T00:00:00Z", "fields": {"schedule": "x"}},
-    "waiting": [{"due": "2026-01-01T00:00:00Z", "kind": "s"}],
-    "placement": {"anchor": "2026-01-01T00:00:00Z", "slot": 57, "load": 2.5},
+    "waiting": ["2026-01-01T00:00:00Z"],
+    "placement": {"anchor": "2026-01-01T00:00:00Z", "slot": "14:15", "load": 2.5},
     "conditions": [
         {
             "type": "Ready",
@@ -320,7 +320,7 @@ def test_columns_show_what_the_operator_reports(server: Cluster, namespace: str)
     assert row[4:7] == ["succeeded", "2", "true"]
     head, row = columns(server, namespace, "-o", "wide")
     assert head[-3:] == ["ZONE", "SLOT", "PRIORITY"]
-    assert row[-3:] == ["Europe/Berlin", "57", "7"]
+    assert row[-3:] == ["Europe/Berlin", "14:15", "7"]
 
 
 def test_it_is_found_by_short_name_and_category(server: Cluster, namespace: str) -> None:

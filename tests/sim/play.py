@@ -239,8 +239,9 @@ class _Process:
 
     async def bury(self) -> None:
         self.connection.dead = True
-        while alive := {task for task in self.tasks if not task.done()}:
-            for task in alive:
+        while alive := [task for task in self.tasks if not task.done()]:
+            # In the order of their birth: a set's own order is another one in each process.
+            for task in sorted(alive, key=lambda task: int(task.get_name().rpartition("-")[2])):
                 task.cancel()
             await asyncio.wait(alive, timeout=0)
         for task in self.tasks:

@@ -150,7 +150,9 @@ class Scheduler:
         state = self.state
         age_s = state.now - state.index_built_at
         wanted = age_s >= state.settings.index_rebuild_s or age_s < 0
-        if not wanted and not (state.index_dirty and age_s >= INDEX_PAUSE_S):
+        # What changed was looked at directly as far as preSchedule: well before that ends.
+        pause_s = min(INDEX_PAUSE_S, state.settings.pre_schedule_s / 2)
+        if not wanted and not (state.index_dirty and age_s >= pause_s):
             return
         if state.holding_clock or state.index_building:
             return

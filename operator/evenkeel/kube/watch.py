@@ -27,6 +27,8 @@ from evenkeel.resource.status import parse
 CHUNK = 500
 """Objects a page: kopf reads a page with the interpreter's lock held, 0.3 ms an object."""
 
+NOT_READY_S = 3.0
+
 METADATA_ONLY = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 
 Sight = Callable[[str | None, Mapping[str, Any]], None]
@@ -198,7 +200,11 @@ class Pruner:
         namespaces: tuple[str, ...],
         every_s: float,
         complain: Callable[[str, str], None] = lambda what, sentence: None,
+        ready: Callable[[], bool] = lambda: True,
     ) -> None:
+        """Until it is `ready` the list is asked for again soon: what was deleted between it and
+        kopf's own would be waited for till the next one."""
+        self._ready = ready
         self._api = api
         self._inbox = inbox
         self._now = now
@@ -219,6 +225,8 @@ class Pruner:
             except (NotSent, NoAnswer) as error:
                 self._complain("schedules cannot be listed", str(error))
                 pause_s = min(5.0, self._every_s)
+            if not self._ready():
+                pause_s = min(NOT_READY_S, pause_s)
             await clock.sleep(clock.jitter(pause_s))
 
     async def list_once(self) -> None:

@@ -198,6 +198,7 @@ def _tell(cluster: Cluster, running: Running) -> None:
     lines += [
         f"kubectl -n {NAMESPACE} get sj -w",
         f"kubectl -n {NAMESPACE} get jobs,pods",
+        f"kubectl -n {NAMESPACE} describe sj placed",
         f"kubectl -n {NAMESPACE} logs -l app=every-20-seconds",
     ]
     metrics = f"http://{running.address}/metrics"
@@ -223,7 +224,7 @@ def _follow(cluster: Cluster, running: Running) -> None:
                 print(f"\n$ kubectl -n {NAMESPACE} get sj\n{table}", flush=True)
             time.sleep(0.2)
         sys.stdout.write(log.read())
-    raise failed("the operator has ended.", running.log)
+    raise failed("the operator has ended (`make cluster-down` ends it too).", running.log)
 
 
 def _port() -> int:
