@@ -146,7 +146,7 @@ def table_lines(ordered: Sequence[Planned], steps: Iterator[Step]) -> Iterator[L
     zones = [load_zone(planned.schedule.timing.zone) for planned in ordered]
     local = any(zone.name != "UTC" for zone in zones)
     tails, title = described(ordered, room=show.columns() - (39 if local else 22))
-    title = f"{'DUE':<20}  {'LOCAL':<15}  {title}" if local else f"{'DUE':<20}  {title}"
+    title = f"{'DUE':<20}  {'LOCAL':<16}  {title}" if local else f"{'DUE':<20}  {title}"
     for number, step in enumerate(steps):
         pairs = zip(step.due.tolist(), stamps(step.due), step.ordinal.tolist(), strict=True)
         lines = [
