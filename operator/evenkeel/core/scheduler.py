@@ -99,7 +99,6 @@ class Scheduler:
         if entry is None:
             return None
         say_whether_active(entry, now=self.state.now)
-        say_whether_active(entry, now=self.state.now)
         document = status_document(entry, now=self.state.now)
         entry.sent = (entry.revision, entry.stored_mark or 0)
         return entry.ns, entry.name, document, entry.revision
