@@ -111,7 +111,7 @@ class Operator:
             api,
             inbox,
             now=clock.now,
-            known=lambda uid: uid in self.scheduler.state.known_uids,
+            known=self.scheduler.state.knows,
             namespaces=settings.namespaces,
             every_s=settings.prune_s,
             complain=self._complain,

@@ -157,10 +157,11 @@ class Herd:
 
     def cron(self, due: int, *, within_s: float = 60.0) -> Round:
         before = self._arrivals.count
-        arrived = late(self._wait(before, within_s=due - time.time() + within_s), due)
+        return Round(late(self._wait(before, within_s=due - time.time() + within_s), due))
+
+    def drop_cron_jobs(self) -> None:
         options = {"propagationPolicy": "Background"}
         self._here.send([("DELETE", self._path(each), options) for each in ("cronjobs", "jobs")])
-        return Round(arrived)
 
     def _path(self, what: str) -> str:
         return f"{BATCH}/namespaces/{self._cron}/{what}"
@@ -264,8 +265,10 @@ def shuffled_rounds(herd: Herd) -> dict[str, Kind]:
         assert minutes < MINUTES_LIMIT, "the machine is too busy: rounds never begin at rest"
         due = (int(time.time()) - HALF_S) // 60 * 60 + 60 + HALF_S
         if cron_due:
-            fair = herd.calm(until=cron_due - 1)
-            note(kinds, "cron", herd.cron(cron_due), fair=fair)
+            fair = herd.calm(until=cron_due - 1) and time.time() < cron_due
+            if fair:
+                note(kinds, "cron", herd.cron(cron_due), fair=True)
+            herd.drop_cron_jobs()
             others += [] if fair else ["cron"]
             cron_due = 0
         elif others and herd.calm(until=due - ROOM_S):

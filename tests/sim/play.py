@@ -186,9 +186,13 @@ class _Process:
 
     # the listener of the reflector
 
-    def listed(self, items: list[Json], listed_at: float) -> None:
+    def read(self, item: Json) -> Json:
+        """All of it."""
+        return item
+
+    def listed(self, found: list[Json], listed_at: float) -> None:
         """As kopf: objects of a list have no kind of event."""
-        for item in items:
+        for item in found:
             self.sights.see(None, item)
 
     def changed(self, kind: str, item: Json) -> None:

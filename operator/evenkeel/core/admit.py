@@ -8,7 +8,7 @@ forward.
 import itertools
 from dataclasses import replace
 
-from evenkeel.core import follow, placing, take
+from evenkeel.core import follow, late, placing, take
 from evenkeel.core.effects import CheckTemplate, DeleteJob, Forget, LetGo
 from evenkeel.core.entry import Entry, Run
 from evenkeel.core.messages import ScheduleGone, ScheduleSeen, SchedulesListed
@@ -180,8 +180,8 @@ def _reject(state: State, entry: Entry, rejection: Rejection) -> None:
         return
     entry.schedule, entry.rejection = None, rejection
     entry.generation = rejection.generation
-    take.drop_future_runs(state, entry)
-    placing.weigh(state, entry)
+    late.drop_future_runs(state, entry)
+    state.reweigh[entry.uid] = None
     state.index_dirty = True
     sentence = f"{rejection.field}: {rejection.sentence}" if rejection.field else rejection.sentence
     state.condition(entry, "ScheduleAccepted", "False", rejection.reason, sentence)
@@ -223,7 +223,7 @@ def _accept(state: State, entry: Entry, schedule: Schedule) -> None:
                 return
     elif not placing.is_placed(schedule.timing):
         entry.placed = None
-    placing.weigh(state, entry)
+    state.reweigh[entry.uid] = None
     state.condition(entry, "ScheduleAccepted", "True", "Accepted")
     state.condition(entry, "Ready", "True", "Scheduled")
     state.dirty(entry)
@@ -299,7 +299,7 @@ def _say_if_past(state: State, entry: Entry) -> None:
     run_id = RunId(entry.uid, rule.instant)
     if run_id in entry.runs or any(row.due == rule.instant for row in entry.recent):
         return  # asked for again after it has run
-    take.miss(state, entry, Missed(Span(rule.instant, rule.instant, 1), "past"))
+    late.miss(state, entry, Missed(Span(rule.instant, rule.instant, 1), "past"))
 
 
 # --- suspend, resume ------------------------------------------------------------------------------
@@ -309,7 +309,7 @@ def _suspend_or_resume(state: State, entry: Entry, schedule: Schedule, now: Inst
     if schedule.suspend:
         if entry.suspended_since is None:
             entry.suspended_since = now
-            take.drop_future_runs(state, entry)
+            late.drop_future_runs(state, entry)
             for run in [run for run in entry.runs.values() if run.reason in ("queued", "held")]:
                 state.end(entry, run, RunState.SKIPPED, "suspended")
             entry.queue.clear()
@@ -337,7 +337,7 @@ def _end_hold(state: State, entry: Entry, *, reason: str) -> None:
     take.pass_over(state, entry, reason=reason)
     for run in entry.runs.values():
         if run.state is RunState.RETRYING:
-            take.again(state, entry, run, at=max(state.now, run.retry_at))
+            state.again(run, at=max(state.now, run.retry_at))
 
 
 # --- the past -------------------------------------------------------------------------------------
@@ -395,13 +395,13 @@ def _remember_waiting(state: State, entry: Entry, memory: Memory, with_jobs: set
         entry.runs[run_id] = run
         if row and row.state is RunState.RETRYING:
             run.state, run.attempt, run.reason = RunState.RETRYING, row.attempt, row.reason
-            take.again(state, entry, run, at=max(state.now, due))
+            state.again(run, at=max(state.now, due))
         elif (row and row.reason == "queued") or (row is None and _queues(entry)):
             run.reason = "queued"
             entry.queue.append(run_id)
         else:
             run.attempt, run.reason = row.attempt if row else 1, "held"
-            take.again(state, entry, run, at=max(state.now, due))
+            state.again(run, at=max(state.now, due))
     take.next_in_queue(state, entry)
 
 
@@ -428,10 +428,19 @@ def _mourn(state: State, entry: Entry, memory: Memory, *, facts_names: set[str])
             if ref.name == job_name(entry.name, run_id, known.attempt):
                 known.move(RunState.PENDING)
                 known.ref = ref
-                state.end(entry, known, RunState.LOST, "outcome_unknown")
+                state.end(entry, known, *_how_it_went(entry, due))
             continue
         if not ref.name.startswith(job_name(entry.name, run_id)):
             continue
         run = Run(run_id, taken_at=state.now, state=RunState.RUNNING, ref=ref, late=True)
         entry.runs[run_id] = run
-        state.end(entry, run, RunState.LOST, "outcome_unknown")
+        state.end(entry, run, *_how_it_went(entry, due))
+
+
+def _how_it_went(entry: Entry, due: Instant) -> tuple[RunState, str]:
+    """Under Replace a run whose Job is gone and a later one's is there was replaced: the process
+    that did so ended before it could tell, and no failure is to be counted."""
+    replaces = entry.schedule is not None and entry.schedule.concurrency is Concurrency.REPLACE
+    if replaces and any(run.id.due > due and run.has_job for run in entry.runs.values()):
+        return RunState.CANCELLED, "replaced"
+    return RunState.LOST, "outcome_unknown"

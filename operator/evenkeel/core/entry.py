@@ -45,7 +45,8 @@ class Run:
     """The status told of it before its create: not found after a restart, it is lost."""
     told: int = 0
     """The revision of the status that first says that its Job exists."""
-    held_count: int = 0
+    was_held: bool = False
+    """A create of this attempt was held back."""
     unanswered_at: float | None = None
     """A create of it got no answer, and its Job was not there."""
     ref: JobRef | None = None
@@ -116,6 +117,11 @@ class Entry:
     """Every due time up to here has been taken up or has a verdict."""
     open: dict[Instant, None] = field(default_factory=dict)
     """Taken up, without verdict: they hold the mark back. Ascending, as due times come."""
+    held_count: int = 0
+    """Creates in a row that were held back."""
+    hold_until: float = 0.0
+    """Before it none is sent."""
+    hold_message: str = ""
     decided: set[Instant] = field(default_factory=set)
     """Above the cursor and already at their end (seen after a restart): not to be taken again."""
     stored_mark: Instant | None = None
@@ -189,6 +195,11 @@ class Entry:
             or run.state in (RunState.RUNNING, RunState.RETRYING)
             or run.reason == "held"
         ]
+
+    @property
+    def held(self) -> list[Run]:
+        """Runs that wait for what holds their create back to heal."""
+        return [run for run in self.runs.values() if run.reason == "held" and not run.creating]
 
     @property
     def waiting(self) -> list[Instant]:

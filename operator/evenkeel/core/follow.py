@@ -3,7 +3,7 @@
 import datetime as dt
 import re
 
-from evenkeel.core import take
+from evenkeel.core import late, take
 from evenkeel.core.effects import FindJob, LookAtPods, Observed
 from evenkeel.core.entry import Entry, FinishedJob, Run
 from evenkeel.core.messages import (
@@ -15,7 +15,7 @@ from evenkeel.core.messages import (
     PodsLookedAt,
     PutBack,
 )
-from evenkeel.core.state import PendingDeadline, State
+from evenkeel.core.state import LATE_CREATE_S, DoomPassed, PendingDeadline, State
 from evenkeel.model import Instant, JobFact, JobPhase, RunId, RunState, Verdict
 from evenkeel.resource import rfc3339
 from evenkeel.resource.job import job_name
@@ -45,15 +45,16 @@ def launched(state: State, message: Launched) -> None:
     entry = state.entries.get(message.run.uid)
     if entry is None:
         return  # the schedule is gone; the garbage collector takes the Job
-    doomed = entry.doomed.pop((message.run, message.attempt), None)
-    if doomed is not None:
-        if message.verdict in (Verdict.CREATED, Verdict.ADOPTED):
-            state.delete_job(entry, message.ref, doomed)
+    _release_unreachable(state, entry, message)
+    if (message.run, message.attempt) in entry.doomed:
+        _undo(state, entry, message)
         take.next_in_queue(state, entry)
         return
     run = entry.runs.get(message.run)
     if run is None or run.attempt != message.attempt:
         return
+    if message.verdict is not Verdict.HELD:
+        late.release(state, entry)
     if run.state is RunState.RUNNING and message.verdict not in (Verdict.CREATED, Verdict.ADOPTED):
         return  # the server did it after it was asked by name: the watch is the proof that counts
     match message.verdict:
@@ -71,8 +72,39 @@ def launched(state: State, message: Launched) -> None:
             if message.reason == "NotCreated":
                 run.unanswered_at = state.now
             state.condition(entry, "Degraded", "True", message.reason or "Held", message.message)
-            take.hold(state, entry, run, message.message)
-            state.log("create held", level="warning", schedule=entry.key, reason=message.reason)
+            late.hold(state, entry, run, message.reason, message.message)
+
+
+def _release_unreachable(state: State, entry: Entry, message: Launched) -> None:
+    """One create that the API server answered tells all who wait for that to go on."""
+    if message.reason == "Unreachable":
+        state.unreachable[entry.uid] = None
+        return
+    if message.reason == "StatusNotWritten":
+        return  # no create was sent
+    for uid in state.unreachable:
+        if (other := state.entries.get(uid)) is not None:
+            late.release(state, other)
+    state.unreachable.clear()
+
+
+def _undo(state: State, entry: Entry, message: Launched) -> None:
+    """The run was cancelled while its create was under way."""
+    key = (message.run, message.attempt)
+    if message.verdict is Verdict.HELD and message.reason == "NotCreated":
+        # It may arrive yet: the doom stays for as long as that, or a cancelled run would run.
+        state.at(state.now + LATE_CREATE_S, DoomPassed(entry.uid, *key))
+        return
+    reason = entry.doomed.pop(key)
+    if message.verdict in (Verdict.CREATED, Verdict.ADOPTED):
+        state.delete_job(entry, message.ref, reason)
+
+
+def doom_passed(state: State, task: DoomPassed) -> None:
+    """No Job came of it."""
+    entry = state.entries.get(task.uid)
+    if entry is not None:
+        entry.doomed.pop((task.run, task.attempt), None)
 
 
 def _created(state: State, entry: Entry, run: Run, message: Launched) -> None:
@@ -192,9 +224,9 @@ def _attempt_failed(state: State, entry: Entry, run: Run, fact: JobFact) -> None
         run.failed_jobs.append(fact.ref)
     run.move(RunState.RETRYING)
     run.attempt += 1
-    run.held_count = 0
+    run.was_held = False
     state.wait(entry, run, reason)
-    take.again(state, entry, run, at=max(state.now, (fact.finished or state.now) + delay_s))
+    state.again(run, at=max(state.now, (fact.finished or state.now) + delay_s))
     state.log(
         "run retries", schedule=entry.key, attempt=run.attempt, delay_s=delay_s, reason=reason
     )

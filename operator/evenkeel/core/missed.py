@@ -31,41 +31,46 @@ class Settled:
     missed: tuple[Missed, ...]
 
 
+WHY_NOT = {
+    MissedRuns.SKIP: "not_in_time",
+    MissedRuns.LATEST: "superseded",
+    MissedRuns.ALL: "catch_up_limit",
+}
+"""The reason of what a policy leaves out."""
+
+
 def settle(
     *,
     too_late: Span | None,
     in_time: Span | None,
     newest: tuple[Instant, ...],
+    held: tuple[Instant, ...] = (),
     policy: MissedRuns,
     catch_up_limit: int,
 ) -> Settled:
     """Apply startingDeadlineSeconds, by which the caller split the set, then missedRuns.
 
     `newest` are the last due times of `in_time`, ascending: at least min(catch_up_limit, count)
-    of them under All, at least one under Latest.
+    of them under All, at least one under Latest. `held` belong to the set as well, but are runs
+    already: what becomes of those that are not launched is the caller's to say.
     """
     missed = [Missed(too_late, "deadline")] if too_late else []
-    if in_time is None:
-        return Settled((), tuple(missed))
     wanted = {MissedRuns.SKIP: 0, MissedRuns.LATEST: 1, MissedRuns.ALL: catch_up_limit}[policy]
-    launch = newest[-wanted:] if wanted else ()
-    left = in_time.count - len(launch)
-    if left:
-        reason = {
-            MissedRuns.SKIP: "not_in_time",
-            MissedRuns.LATEST: "superseded",
-            MissedRuns.ALL: "catch_up_limit",
-        }[policy]
-        before = _last_before(in_time, newest, launch)
-        missed.append(Missed(Span(in_time.first, before, left), reason))
+    launch = tuple(sorted({*newest, *held}))[-wanted:] if wanted else ()
+    if in_time is not None:
+        left = [due for due in newest if due not in launch]
+        count = in_time.count - (len(newest) - len(left))
+        if count:
+            missed.append(
+                Missed(
+                    Span(in_time.first, _last_left(in_time, newest, left), count), WHY_NOT[policy]
+                )
+            )
     return Settled(launch, tuple(missed))
 
 
-def _last_before(
-    in_time: Span, newest: tuple[Instant, ...], launch: tuple[Instant, ...]
-) -> Instant:
+def _last_left(in_time: Span, newest: tuple[Instant, ...], left: list[Instant]) -> Instant:
     """The last due time that is not launched, as exactly as the short list tells it."""
-    if not launch:
-        return in_time.last
-    older = [due for due in newest if due < launch[0]]
-    return older[-1] if older else min(launch[0] - 1, in_time.last)
+    if left:
+        return left[-1]
+    return min(newest[0] - 1, in_time.last) if newest else in_time.last

@@ -7,7 +7,7 @@ the other schedules, and written to the status; times follow by arithmetic, so n
 from dataclasses import replace
 
 from evenkeel import balance
-from evenkeel.balance import Member, Move, Plan
+from evenkeel.balance import LoadMap, Member, Move, Plan
 from evenkeel.balance.nouns import DAY_SLOTS
 from evenkeel.core import take
 from evenkeel.core.effects import Answer, Observed, PlanRebalance
@@ -69,7 +69,7 @@ def choose(state: State, entry: Entry, schedule: Schedule) -> None:
     member = _member(entry, schedule, schedule.timing)
     began = state.stopwatch()
     found = balance.place(
-        state.load,
+        load(state),
         member,
         int(state.now),
         pre_schedule_s=state.settings.pre_schedule_s,
@@ -107,7 +107,7 @@ def change_phase(state: State, entry: Entry, placed: Placed) -> None:
     entry.placed = placed
     compile_in_force(entry)
     state.reindex(entry)
-    weigh(state, entry)
+    state.reweigh[entry.uid] = None
     state.dirty(entry)
 
 
@@ -120,14 +120,23 @@ def compile_in_force(entry: Entry) -> None:
         entry.dues = None
 
 
-def weigh(state: State, entry: Entry) -> None:
-    """Tell the load what this schedule is now."""
-    schedule = entry.schedule
-    timing = in_force(entry.timing, entry.placed) if entry.timing else None
-    if schedule is None or timing is None or entry.dues is None:
-        state.load.drop(entry.key)
-        return
-    state.load.put(_member(entry, schedule, timing, dues=entry.dues))
+def load(state: State) -> LoadMap:
+    """The load with all changes of this step in it. They come to it together: expanding the day of
+    twenty schedules costs little more than that of one."""
+    members = []
+    for uid in state.reweigh:
+        entry = state.entries.get(uid)
+        if entry is None:
+            continue
+        schedule = entry.schedule
+        timing = in_force(entry.timing, entry.placed) if entry.timing else None
+        if schedule is None or timing is None or entry.dues is None:
+            state.load.drop(entry.key)
+        else:
+            members.append(_member(entry, schedule, timing, dues=entry.dues))
+    state.reweigh.clear()
+    state.load.put_all(members)
+    return state.load
 
 
 def forget(state: State, entry: Entry) -> None:
@@ -182,7 +191,7 @@ def _remembered(state: State, schedule: Schedule) -> Instant | None:
 
 def distribution(state: State, message: GetDistribution) -> None:
     """How even the next 24 hours are."""
-    state.emit(Answer(message.ask, state.load.distribution(int(state.now))))
+    state.emit(Answer(message.ask, load(state).distribution(int(state.now))))
 
 
 def preview(state: State, message: PreviewRebalance) -> None:
@@ -209,11 +218,11 @@ def planned(state: State, message: RebalancePlanned) -> None:
 
 
 def _plan(state: State, ask: Ask, *, execute: bool) -> None:
-    settings = state.settings
+    settings, now_load = state.settings, load(state)
     work = PlanRebalance(
         ask=ask,
         execute=execute,
-        load=state.load.snapshot(),
+        load=now_load.snapshot(),
         now=int(state.now),
         pre_schedule_s=settings.pre_schedule_s,
         cooldown_s=settings.placement_cooldown_s,
@@ -221,7 +230,7 @@ def _plan(state: State, ask: Ask, *, execute: bool) -> None:
         running=_running(state),
         last_runs=_last_runs(state),
     )
-    if len(state.load.members) > INLINE_PLACED:
+    if len(now_load.members) > INLINE_PLACED:
         state.emit(work)
     else:
         _use(state, ask, make_plan(work), execute=execute)
@@ -255,7 +264,7 @@ def _execute(state: State, ask: Ask, plan: Plan) -> None:
     now = int(state.now)
     confirmed = balance.confirm(
         plan,
-        state.load,
+        load(state),
         now,
         pre_schedule_s=state.settings.pre_schedule_s,
         running=_running(state),
@@ -272,7 +281,7 @@ def _execute(state: State, ask: Ask, plan: Plan) -> None:
 def _move(state: State, move: Move) -> None:
     entry = state.entries[state.uid_by_key[move.key]]
     assert entry.placed is not None
-    member = balance.moved(state.load.members[move.key], move, int(state.now))
+    member = balance.moved(load(state).members[move.key], move, int(state.now))
     change_phase(
         state,
         entry,

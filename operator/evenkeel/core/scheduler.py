@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from evenkeel.balance import Distribution
-from evenkeel.core import admit, answer, follow, messages, placing, take
+from evenkeel.core import admit, answer, follow, late, messages, placing, take
 from evenkeel.core.document import say_whether_active, status_document
 from evenkeel.core.effects import (
     BuildIndex,
@@ -29,7 +29,7 @@ from evenkeel.core.effects import (
 from evenkeel.core.inbox import Inbox
 from evenkeel.core.index import RunIndex
 from evenkeel.core.messages import Document, Message
-from evenkeel.core.state import PendingDeadline, Start, State
+from evenkeel.core.state import DoomPassed, PendingDeadline, Start, State
 from evenkeel.model import RunState
 from evenkeel.settings import Settings
 from evenkeel.when import columns, expand
@@ -44,8 +44,9 @@ hundred new intervals in one step made a run 0.1 s late."""
 STARTS_PER_STEP = 100
 """A herd is started in bites too: its first creates wait for all the starts of a step."""
 
-INDEX_PAUSE_S = 0.5
-"""Edits in a row cause at most two builds a second; a new schedule is looked at directly."""
+INDEX_PAUSE_S = 2.0
+"""Edits in a row cause no more builds than this: what changed is looked at directly, as far as
+preSchedule, and well before that has passed there is an index that knows it."""
 
 INLINE_SCHEDULES = 20_000
 """More are expanded away from the loop: it would stand still for over 20 ms."""
@@ -138,8 +139,6 @@ class Scheduler:
             state.log("clock confirmed", level="warning")
             for entry in state.entries.values():
                 take.next_in_queue(state, entry)
-            for entry in state.entries.values():
-                take.next_in_queue(state, entry)
         else:
             state.log("clock not confirmed", level="error", server_now=message.server_now)
 
@@ -149,9 +148,7 @@ class Scheduler:
         state = self.state
         age_s = state.now - state.index_built_at
         wanted = age_s >= state.settings.index_rebuild_s or age_s < 0
-        # What changed was looked at directly as far as preSchedule: well before that ends.
-        pause_s = min(INDEX_PAUSE_S, state.settings.pre_schedule_s / 2)
-        if not wanted and not (state.index_dirty and age_s >= pause_s):
+        if not wanted and not (state.index_dirty and age_s >= self._index_pause_s):
             return
         if state.holding_clock or state.index_building:
             return
@@ -173,6 +170,10 @@ class Scheduler:
             state.emit(build)
         else:
             self._use_index(build_index(build))
+
+    @property
+    def _index_pause_s(self) -> float:
+        return min(INDEX_PAUSE_S, self.state.settings.pre_schedule_s / 2)
 
     def _index_built(self, message: messages.IndexBuilt) -> None:
         self.state.index_building = 0
@@ -202,7 +203,7 @@ class Scheduler:
         if stalled:
             for entry in state.entries.values():
                 if not entry.idle:
-                    take.catch_up(state, entry)
+                    late.catch_up(state, entry)
         if index.generation == state.looked_generation and state.looked_until <= end:
             start = max(start, state.looked_until)
         for due, ordinal in index.query(start, end):
@@ -223,6 +224,8 @@ class Scheduler:
                     take.start(state, task)
                 case PendingDeadline():
                     follow.pending_deadline(state, task)
+                case DoomPassed():
+                    follow.doom_passed(state, task)
         return bool(state.agenda) and state.agenda[0][0] <= state.now
 
     # --- 3 --------------------------------------------------------------------------------------
@@ -238,11 +241,7 @@ class Scheduler:
         if state.can_tell_what_is_due:
             for uid in admit.next_early(state, SCHEDULES_PER_STEP):
                 admit.guarded(state, state.early.pop(uid))
-
-        while state.reweigh:
-            entry = state.entries.get(state.reweigh.pop())
-            if entry is not None:
-                placing.weigh(state, entry)
+        placing.load(state)
 
     def _shutdown(self) -> None:
         state = self.state
@@ -302,6 +301,8 @@ class Scheduler:
         following = index.query(state.looked_until, index.end).peek()
         if following is not None:  # however rarely the loop wakes by itself
             latest = min(latest, following[0] - state.settings.pre_schedule_s)
+        if state.index_dirty and not state.index_building:
+            latest = min(latest, state.index_built_at + self._index_pause_s)
         return min(latest, state.agenda[0][0]) if state.agenda else latest
 
     @property
@@ -310,7 +311,7 @@ class Scheduler:
         state = self.state
         if not state.jobs_listed or state.listed_uids is None or state.early:
             return False
-        return state.index.current.generation > 0 and state.listed_uids <= state.known_uids
+        return state.index.current.generation > 0 and all(map(state.knows, state.listed_uids))
 
 
 def build_index(build: BuildIndex) -> RunIndex:

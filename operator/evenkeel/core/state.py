@@ -74,7 +74,16 @@ class PendingDeadline:
     attempt: int
 
 
-Task = Start | PendingDeadline
+@dataclass(frozen=True, slots=True)
+class DoomPassed:
+    """On the agenda: a create that got no answer cannot arrive any more."""
+
+    uid: str
+    run: RunId
+    attempt: int
+
+
+Task = Start | PendingDeadline | DoomPassed
 
 
 @dataclass(slots=True)
@@ -111,11 +120,13 @@ class State:
     early: dict[str, ScheduleSeen] = field(default_factory=dict)
     """Schedules seen before the Jobs were listed: what is due cannot be told without them."""
     early_ordered: bool = False
+    unreachable: dict[str, None] = field(default_factory=dict)
+    """Schedules that wait for the API server to answer anybody's create."""
     agenda: list[tuple[float, int, Task]] = field(default_factory=list)
     agenda_count: int = 0
     load: LoadMap = field(default_factory=lambda: LoadMap(0))
-    reweigh: set[str] = field(default_factory=set)
-    """Schedules whose load has changed in this step."""
+    reweigh: dict[str, None] = field(default_factory=dict)
+    """Schedules whose load has changed in this step; in order, or no replay would be one."""
     phases: dict[str, tuple[Placed, float]] = field(default_factory=dict)
     """Phases of names that went, and when: the same name within a day gets its own back."""
     plans: dict[str, Plan] = field(default_factory=dict)
@@ -140,10 +151,9 @@ class State:
         """Without the Jobs, or by a clock that is not believed, nothing is reckoned with."""
         return self.jobs_listed and not self.holding_clock
 
-    @property
-    def known_uids(self) -> set[str]:
-        """Every schedule there is an opinion on."""
-        return set(self.entries) | set(self.early)
+    def knows(self, uid: str) -> bool:
+        """Whether this schedule was ever shown to us."""
+        return uid in self.entries or uid in self.early
 
     # --- saying ---------------------------------------------------------------------------------
 
@@ -163,6 +173,11 @@ class State:
         """Put a task on the agenda."""
         self.agenda_count += 1
         heapq.heappush(self.agenda, (when, self.agenda_count, task))
+
+    def again(self, run: Run, *, at: float) -> None:
+        """Put a run's next try on the agenda."""
+        run.retry_at = at
+        self.at(at, Start(run.id.uid, run.id, run.attempt))
 
     def dirty(self, entry: Entry) -> None:
         """The status is to be written: at most one patch per schedule and second."""
@@ -349,7 +364,7 @@ class State:
         entry.pause = Pause(int(self.now), "evenkeel", reason)
         self.condition(entry, "Active", "False", "Paused", reason)
         self.index_dirty = True
-        self.reweigh.add(entry.uid)
+        self.reweigh[entry.uid] = None
         self.tell(
             entry, "Paused", f"{reason}; edit the timing or the template to go on", warning=True
         )

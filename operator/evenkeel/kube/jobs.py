@@ -20,9 +20,12 @@ class JobsListener:
         self._ns = ns
         self._known: dict[str, JobFact] = {}
 
-    def listed(self, items: list[dict[str, Any]], listed_at: float) -> None:
+    def read(self, item: dict[str, Any]) -> JobFact | None:
+        """None: not ours."""
+        return read_job(item)
+
+    def listed(self, facts: list[JobFact], listed_at: float) -> None:
         """All of them: the scheduler compares."""
-        facts = [fact for item in items if (fact := read_job(item))]
         self._known = {fact.ref.uid: fact for fact in facts}
         self._inbox.hint(("jobs", self._ns), JobsListed(tuple(facts), int(listed_at), self._ns))
 

@@ -24,6 +24,9 @@ LAG_LIMIT_S = 20.0
 
 LONGEST_PAUSE_S = 30.0
 
+LONGEST_SILENCE_S = 5.0
+"""Between two looks whether an API server that could not be reached is there again."""
+
 Documents = Callable[[str], tuple[str, str, Document, int] | None]
 
 
@@ -57,6 +60,8 @@ class StatusSync:
         self._failures: dict[str, int] = {}
         self._versions: dict[str, str] = {}
         self._writing: dict[str, asyncio.Future[None]] = {}
+        self._closed_until = 0.0
+        self._closings = 0
         self._arrived = asyncio.Event()
         self._stopping = False
 
@@ -117,6 +122,8 @@ class StatusSync:
     def _next(self) -> tuple[str | None, float]:
         """The one that has waited longest and may be written, or how long to rest."""
         now = self._clock.monotonic()
+        if now < self._closed_until:
+            return None, self._closed_until - now
         pause_s = 3600.0
         busy = self._busy()
         for uid, since in self._waiting.items():
@@ -172,8 +179,12 @@ class StatusSync:
         except (NotSent, NoAnswer) as error:
             self._complain("statuses cannot be written", str(error))
             self._count("no_answer", self._clock.monotonic() - began)
-            self._later(uid)
+            if isinstance(error, NotSent):
+                self._close(uid)
+            else:
+                self._later(uid)
             return False
+        self._open()
         self._count("ok" if reply.ok else str(reply.status), self._clock.monotonic() - began)
         if reply.ok and not another:
             self._failures.pop(uid, None)
@@ -213,6 +224,23 @@ class StatusSync:
         self._written_at[uid] = self._clock.monotonic() + pause_s - EVERY_S
         if not self._stopping:
             self.dirty(uid)
+
+    def _close(self, uid: str) -> None:
+        """The API server is not there, for this schedule as for all: they wait together, so that
+        all are written as soon as one finds it there again."""
+        self._failures.setdefault(uid, 1)
+        now = self._clock.monotonic()
+        if now >= self._closed_until:  # those sent beside it found the same
+            self._closings += 1
+            pause_s = min(LONGEST_SILENCE_S, 2.0 ** min(self._closings, 10) / 2)
+            self._closed_until = now + clock.jitter(pause_s)
+        if not self._stopping:
+            self.dirty(uid)
+
+    def _open(self) -> None:
+        if self._closings:
+            self._closings, self._closed_until = 0, 0.0
+            self._arrived.set()
 
     def forget(self, uid: str) -> None:
         """The schedule is gone."""

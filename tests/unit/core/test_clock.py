@@ -1,5 +1,6 @@
 """Clock steps, stalls, restarts: no run is lost, none comes twice, nothing is believed rashly."""
 
+import pytest
 from tests.builders import World, clock, cron, every, instant, once
 
 from evenkeel.core import messages
@@ -83,11 +84,29 @@ def test_a_stall_shorter_than_grace_loses_nothing():
     assert world.ends() == []
 
 
-def test_a_stall_longer_than_grace_settles_what_lies_before_it():
+def test_after_a_stall_longer_than_grace_all_that_was_not_launched_is_one_set():
     world = World().see(every(10, missed_runs=MissedRuns.SKIP)).run_until("10:01:05")
-    world.stall_until("10:02:05")
-    assert world.ends() == [("10:01:10..10:01:30 x3", "missed", "not_in_time")]
-    assert world.started()[-3:] == ["10:01:40", "10:01:50", "10:02:00"]
+    world.stall_until("10:02:05").run_until("10:02:11")
+    assert world.ends() == [("10:01:10..10:02:00 x6", "missed", "not_in_time")]
+    assert world.started()[-2:] == ["10:01:00", "10:02:10"]
+
+
+@pytest.mark.parametrize("away", ["crash", "stall"])
+def test_latest_runs_one_after_an_outage_not_its_last_seconds_besides(away):
+    world = World().see(every(10)).run_until("10:01:05")
+    world = world.crash(for_s=60) if away == "crash" else world.stall_until("10:02:05")
+    assert world.started()[-2:] == ["10:01:00", "10:02:00"]
+    assert world.ends() == [("10:01:10..10:01:50 x5", "missed", "superseded")]
+
+
+def test_a_run_whose_job_exists_does_not_make_a_set_of_those_within_grace():
+    seen = every(20)
+    world = (
+        World(writes=False).see(seen).run_until("10:01:01")
+    )  # its Job is, its mark is not stored
+    world.crash(for_s=45)
+    assert world.started() == ["10:00:20", "10:00:40", "10:01:00", "10:01:20", "10:01:40"]
+    assert world.ends() == []
 
 
 def test_a_run_prepared_just_before_a_stall_is_not_launched_later_than_grace():

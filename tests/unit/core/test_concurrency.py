@@ -181,3 +181,23 @@ def test_runs_due_together_are_launched_with_what_orders_them():
         "low": -5,
         "high": 5,
     }
+
+
+def test_a_replaced_run_whose_end_no_status_tells_is_no_failure_after_a_crash():
+    seen = every(60, concurrency=Concurrency.REPLACE)
+    world = World().see(seen).run_until("10:01:30")
+    world.writes = False
+    world.run_until("10:02:00")
+    world.writes = True
+    world.crash()
+    assert world.ends()[-1] == ("10:01:00", "cancelled", "replaced")
+    assert world.counts() == {"cancelled": 1}
+    assert world.status()["consecutiveFailures"] == 0
+
+
+def test_a_job_that_vanished_while_nobody_watched_is_lost_under_replace_too():
+    seen = every(60, concurrency=Concurrency.REPLACE)
+    world = World().see(seen).run_until("10:01:30")
+    world.remove(world.job(seen, "10:01"), told=False)
+    world.crash()
+    assert world.ends() == [("10:01:00", "lost", "outcome_unknown")]

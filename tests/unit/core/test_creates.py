@@ -1,7 +1,7 @@
 """SPEC 4: the name is the lock, each create verdict has its path, and cancelling at any time."""
 
 import pytest
-from tests.builders import World, edited, every, instant
+from tests.builders import World, edited, every, instant, job
 
 from evenkeel.model import JobPhase, RunId, RunState, Verdict
 from evenkeel.resource.job import job_name
@@ -181,6 +181,30 @@ def test_cancelled_during_a_create_that_came_to_nothing_it_is_only_cancelled(ver
     assert world.counts() == {"cancelled": 1}
     assert world.deleted == []
     assert len(world.launches) == 1
+
+
+def test_cancelled_during_a_create_that_arrives_after_it_was_given_up_its_job_is_deleted():
+    seen = every(TEN_MINUTES)
+    world = World(answering=lambda _: None).see(seen).run_until("10:10")
+    world.cancel(seen, "10:10")
+    world.answer(world.in_flight[0], Verdict.HELD, reason="NotCreated")
+    world.run_until("10:10:20")
+    late = job(seen, "10:10")
+    world.jobs[late.ref.name] = late
+    world.change(late)
+    assert world.jobs == {}
+    assert world.counts() == {"cancelled": 1}
+
+
+def test_what_no_late_create_can_bring_any_more_is_forgotten():
+    seen = every(TEN_MINUTES)
+    world = World(answering=lambda _: None).see(seen).run_until("10:10")
+    world.cancel(seen, "10:10")
+    world.answer(world.in_flight[0], Verdict.HELD, reason="NotCreated")
+    entry = world.scheduler.state.entries[seen.uid]
+    assert entry.doomed
+    world.run_until("10:12")
+    assert not entry.doomed
 
 
 def test_cancelled_after_its_create_its_job_is_deleted_and_its_record_stays():

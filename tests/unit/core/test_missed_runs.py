@@ -147,6 +147,59 @@ def test_latest_keeps_trying_the_newest_for_as_long_as_it_takes():
     assert world.run_until("11:31").started() == ["11:00:00"]
 
 
+def test_held_runs_and_those_that_nobody_saw_are_one_set():
+    world = World(answering=held).see(every(10)).run_until("10:00:25")
+    assert {"10:00:10": "held", "10:00:20": "held"}.items() <= world.alive().items()
+    world.answering = created
+    world.stall_until("10:01:25")
+    assert world.started() == ["10:01:20"]
+    assert world.verdicts() == 7
+    assert {row[1:] for row in world.ends()} == {("missed", "superseded")}
+
+
+def test_what_holds_one_run_back_holds_the_schedules_others():
+    world = World(answering=held).see(every(10, missed_runs=MissedRuns.ALL)).run_until("10:05")
+    tries = {launch.run.due for launch in world.launches}
+    asked_at = len(world.launches) / len(tries)
+    assert asked_at < 8  # each by itself would have asked at 1, 2, 4, 8, 16, 30, 60 ... s
+    assert sum(line.event == "create held" for line in world.logged) == 1
+
+
+def test_what_was_held_together_goes_on_together():
+    world = World(answering=held).see(every(20, missed_runs=MissedRuns.ALL)).run_until("10:00:41")
+    assert world.alive() == {"10:00:20": "held", "10:00:40": "held"}
+    world.answering = created
+    world.run_until("10:01:01")
+    first, *others = world.creations
+    assert {when for _, _, when in others[:1]} == {first[2]}
+    assert world.started() == ["10:00:20", "10:00:40", "10:01:00"]
+    assert [line.event for line in world.logged if "creates" in line.event] == ["creates go on"]
+
+
+def test_a_new_run_of_a_held_schedule_asks_no_sooner():
+    world = World(answering=held).see(every(60, missed_runs=MissedRuns.ALL)).run_until("10:01:59")
+    asked = len(world.launches)
+    world.run_until("10:02:00")
+    assert world.alive() == {"10:01:00": "held", "10:02:00": "held"}
+    assert len(world.launches) == asked
+
+
+def test_one_answered_create_tells_all_that_the_api_server_is_there_again():
+    world = World(answering=lambda _: None).see(every(600)).see(every(660, name="other"))
+    world.run_until("10:10:00")
+    while world.now < instant("10:10:59"):
+        for launch in list(world.in_flight):
+            world.answer(launch, Verdict.HELD, reason="Unreachable")
+        world.run_until(world.now + 1)
+    assert world.alive() == {"10:10:00": "held"}
+    tries = len(world.launches)
+    world.answering = created
+    world.run_until("10:11:00")  # its own next try is at 10:11:01
+    assert world.started("other") == ["10:11:00"]
+    assert world.started() == ["10:10:00"]
+    assert tries == 6
+
+
 def test_a_held_run_is_not_tried_hotly():
     world = World(answering=held).see(every(3600)).run_until("12:00")
     assert len(world.launches) < 200

@@ -25,8 +25,11 @@ class Listener:
         self.lists: list[list[str]] = []
         self.changes: list[tuple[str, str]] = []
 
-    def listed(self, items, listed_at):
-        self.lists.append([item["metadata"]["name"] for item in items])
+    def read(self, item):
+        return item["metadata"]["name"]
+
+    def listed(self, found, listed_at):
+        self.lists.append(found)
 
     def changed(self, kind, item):
         self.changes.append((kind, item["metadata"]["name"]))
@@ -217,7 +220,8 @@ def raw_job(**changes):
 def test_jobs_become_facts_and_others_are_not_passed_on():
     desk = Desk()
     listener = JobsListener(desk.inbox, "")
-    listener.listed([raw_job(), {"metadata": {"name": "theirs"}}], 5.0)
+    assert listener.read({"metadata": {"name": "theirs"}}) is None
+    listener.listed([listener.read(raw_job())], 5.0)
     (listed,) = desk.reports()
     assert isinstance(listed, JobsListed)
     assert [fact.run for fact in listed.facts] == [FACT.run]

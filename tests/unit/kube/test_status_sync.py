@@ -116,7 +116,7 @@ def test_creates_go_first_but_not_for_ever():
     assert LAG_LIMIT_S <= call.at <= LAG_LIMIT_S + 1
 
 
-@pytest.mark.parametrize("answer", [NOBODY_THERE, NO_ANSWER, status(500), status(429), status(403)])
+@pytest.mark.parametrize("answer", [NO_ANSWER, status(500), status(429), status(403)])
 def test_a_write_that_fails_is_tried_again_less_and_less_often(answer):
     api = ScriptedApi([answer])
 
@@ -125,6 +125,25 @@ def test_a_write_that_fails_is_tried_again_less_and_less_often(answer):
 
     assert sync(api, scenario) == []
     assert 8 < len(api.calls) < 40
+
+
+def test_an_api_server_that_is_not_there_is_looked_for_by_few_and_found_soon():
+    api = ScriptedApi([NOBODY_THERE])
+    back_at: list[float] = []
+
+    async def scenario(it, documents):
+        for number in range(100):
+            change(it, documents, f"uid-{number}")
+        await asyncio.sleep(120)
+        assert len(api.calls) < 2 * 120 / 3  # two writers, every few seconds, for all hundred
+        assert it.failing
+        api.answers = [written()]
+        back_at.append(asyncio.get_running_loop().time())
+
+    reports = sync(api, scenario)
+    assert {report.uid for report in reports} == {f"uid-{number}" for number in range(100)}
+    written_at = [call.at for call in api.calls][-100:]
+    assert max(written_at) - back_at[0] < 8
 
 
 def test_a_write_that_fails_at_first_is_done_in_the_end_with_the_newest_document():

@@ -1,0 +1,240 @@
+"""Due times that nobody launched in time: missed while nobody was there, or held back by what
+forbade their create.
+
+Both are one set per schedule: once anything in it is older than `grace` allows, all that is not
+launched by now goes through missedRuns together. So Latest runs one after an outage, not one of the
+outage and those of its last seconds besides.
+"""
+
+import math
+
+from evenkeel.core.effects import LetGo
+from evenkeel.core.entry import Entry, Run
+from evenkeel.core.missed import WHY_NOT, Missed, Span, settle
+from evenkeel.core.state import CATCH_UP_NAMES_LIMIT, State
+from evenkeel.model import Instant, RunState
+from evenkeel.resource import rfc3339
+
+HELD_RETRY_LIMIT_S = 30
+"""A quota that heals is noticed within this; a schedule that never fits asks twice a minute."""
+
+
+def catch_up(state: State, entry: Entry) -> None:
+    """Look for due times that are later than grace allows."""
+    if entry.schedule is not None and entry.dues is not None and _overdue(state, entry):
+        _settle(state, entry)
+
+
+def stalled(state: State, run: Run) -> bool:
+    """Prepared just before a stall: nobody was there for it either."""
+    return _not_begun(run) and not run.late and run.id.due < _horizon(state)
+
+
+def too_late(state: State, entry: Entry, run: Run) -> bool:
+    """Beyond its startingDeadlineSeconds."""
+    deadline_s = entry.schedule.starting_deadline_s if entry.schedule else None
+    # In whole seconds, as due times are: a deadline of 0 s must not mean never.
+    return deadline_s is not None and math.floor(state.now) > run.id.due + deadline_s
+
+
+def give_back(state: State, entry: Entry, runs: list[Run]) -> None:
+    """Runs that have not begun become due times again that are nobody's."""
+    for run in runs:
+        if run.prepared:
+            state.emit(LetGo(run.id, run.attempt))
+        del entry.runs[run.id]
+        entry.open.pop(run.id.due, None)
+        entry.rewind(min(entry.cursor, run.id.due - 1))
+
+
+def drop_future_runs(state: State, entry: Entry) -> None:
+    """Runs whose instant has not come belong to a timing that is gone."""
+    runs = entry.runs.values()
+    give_back(state, entry, [run for run in runs if _not_begun(run) and run.id.due > state.now])
+
+
+def unclaimed(entry: Entry, first: Instant, end: Instant) -> Span | None:
+    """The due times in [first, end) that are nobody's run yet, counted without listing them."""
+    dues = entry.dues
+    if dues is None or end <= first:
+        return None
+    taken = _taken(entry, first, end)
+    count = dues.count(first, end) - sum(1 for due in taken if dues.count(due, due + 1))
+    if count <= 0:
+        return None
+    enough = len(taken) + 1
+    earliest = next(due for due in dues.between(first, end, limit=enough) if due not in taken)
+    backwards = reversed(dues.newest(first, end, limit=enough))
+    latest = next(due for due in backwards if due not in taken)
+    return Span(earliest, latest, count)
+
+
+def miss(state: State, entry: Entry, missed: Missed) -> None:
+    """Nobody was there in time: counted as one span, and said to the owner."""
+    span = missed.span
+    state.end_span(
+        entry,
+        first=span.first,
+        last=span.last,
+        count=span.count,
+        state=RunState.MISSED,
+        reason=missed.reason,
+    )
+    first, last = rfc3339.show(span.first), rfc3339.show(span.last)
+    what = (
+        f"the run due {first} was"
+        if span.count == 1
+        else f"{span.count} runs due {first}..{last} were"
+    )
+    state.tell(entry, "Missed", f"{what} missed: {missed.reason}", warning=True)
+    state.log(
+        "runs missed",
+        level="warning",
+        schedule=entry.key,
+        count=span.count,
+        reason=missed.reason,
+    )
+
+
+def _not_begun(run: Run) -> bool:
+    return run.state is RunState.PENDING and not run.creating and not run.waits
+
+
+def _horizon(state: State) -> Instant:
+    """What was due before it is later than grace allows."""
+    return math.ceil(state.now - state.settings.grace_s)
+
+
+def _taken(entry: Entry, first: Instant, end: Instant) -> list[Instant]:
+    return [due for due in entry.taken if first <= due < end]
+
+
+# --- the set --------------------------------------------------------------------------------------
+
+
+def _overdue(state: State, entry: Entry) -> bool:
+    if any(stalled(state, run) for run in entry.runs.values()):
+        return True
+    assert entry.dues is not None
+    horizon, following = _horizon(state), entry.dues.next_after(entry.cursor)
+    if following is None or following >= horizon:
+        return False
+    return unclaimed(entry, entry.cursor + 1, horizon) is not None
+
+
+def _settle(state: State, entry: Entry) -> None:
+    """All that is due by now and not launched goes through missedRuns."""
+    schedule, dues = entry.schedule, entry.dues
+    assert schedule is not None
+    assert dues is not None
+    end = math.floor(state.now) + 1
+    runs = entry.runs.values()
+    give_back(
+        state,
+        entry,
+        [run for run in runs if _not_begun(run) and not run.late and run.id.due < end],
+    )
+    held = _held_in_time(state, entry)
+    first = border = min(entry.cursor + 1, end)
+    if schedule.starting_deadline_s is not None:
+        border = min(max(first, math.ceil(state.now - schedule.starting_deadline_s)), end)
+    taken = _taken(entry, border, end)
+    limit = min(schedule.catch_up_limit, CATCH_UP_NAMES_LIMIT) + 1 + len(taken)
+    newest = dues.newest(border, end, limit=limit) if border < end else []
+    settled = settle(
+        too_late=unclaimed(entry, first, border),
+        in_time=unclaimed(entry, border, end),
+        newest=tuple(due for due in newest if due not in taken),
+        held=tuple(held),
+        policy=schedule.missed_runs,
+        catch_up_limit=schedule.catch_up_limit,
+    )
+    entry.advance(end - 1)
+    for missed in settled.missed:
+        miss(state, entry, missed)
+    for due, run in held.items():
+        if due not in settled.launch:
+            _miss_held(state, entry, run, WHY_NOT[schedule.missed_runs])
+    for due in settled.launch:
+        if due in held:
+            held[due].taken_at, held[due].late = state.now, True
+            launch(state, entry, held[due])
+        else:
+            state.open_run(entry, due, late=True)
+    entry.open = dict(sorted(entry.open.items()))
+
+
+def _held_in_time(state: State, entry: Entry) -> dict[Instant, Run]:
+    """The held runs of the set, by due time; those beyond their deadline end here."""
+    held = sorted(
+        (run for run in entry.held if run.attempt == 1),
+        key=lambda run: run.id.due,
+    )
+    for run in held:
+        if too_late(state, entry, run):
+            _miss_held(state, entry, run, "deadline")
+    return {run.id.due: run for run in held if run.state is RunState.PENDING}
+
+
+def _miss_held(state: State, entry: Entry, run: Run, reason: str) -> None:
+    state.end(entry, run, RunState.MISSED, reason, message=run.message)
+    state.tell(
+        entry,
+        "Missed",
+        f"the run due {rfc3339.show(run.id.due)} could not be created in time: {run.message}",
+        warning=True,
+    )
+
+
+# --- held runs ------------------------------------------------------------------------------------
+
+
+def launch(state: State, entry: Entry, run: Run) -> None:
+    """Launch, unless the schedule's last create was held: then wait for its next try, too."""
+    if state.now < entry.hold_until:
+        _wait(state, entry, run)
+    else:
+        state.launch(entry, run)
+
+
+def hold(state: State, entry: Entry, run: Run, reason: str, message: str) -> None:
+    """Nothing was written, and it may heal: try again, later each time. What holds one run back
+    holds the schedule's others: they share the pause, or each would ask for itself."""
+    run.creating = False
+    entry.hold_message = message
+    if state.now >= entry.hold_until:  # those sent beside it say the same
+        delay_s = min(HELD_RETRY_LIMIT_S, 2.0 ** min(entry.held_count, 10))
+        entry.held_count += 1
+        entry.hold_until = state.now + delay_s
+    if entry.held_count == 1:
+        state.log("create held", level="warning", schedule=entry.key, reason=reason)
+    _wait(state, entry, run)
+
+
+def release(state: State, entry: Entry) -> None:
+    """A create was answered: what waited for that is tried at once."""
+    if not entry.held_count:
+        return
+    state.log("creates go on", schedule=entry.key, tries=entry.held_count)
+    entry.held_count, entry.hold_until = 0, 0.0
+    for run in entry.held:
+        state.again(run, at=state.now)
+
+
+def try_again(state: State, entry: Entry, run: Run) -> None:
+    """Within its grace a held run is tried; after it, all that nobody launched is one set."""
+    grace_s = state.settings.grace_s
+    if any(one.attempt == 1 and state.now > one.taken_at + grace_s for one in entry.held):
+        _settle(state, entry)
+    else:
+        launch(state, entry, run)
+
+
+def _wait(state: State, entry: Entry, run: Run) -> None:
+    if not run.was_held:  # its grace counts from here: to wait in a queue or lane is no failure
+        run.was_held = True
+        run.taken_at = max(run.taken_at, state.now)
+    run.message = entry.hold_message
+    if run.state is not RunState.RETRYING:
+        state.wait(entry, run, "held")
+    state.again(run, at=entry.hold_until)
