@@ -112,6 +112,7 @@ class Operator:
             inbox,
             now=clock.now,
             known=self.scheduler.state.knows,
+            known_count=self.scheduler.state.count_known,
             namespaces=settings.namespaces,
             every_s=settings.prune_s,
             complain=self._complain,

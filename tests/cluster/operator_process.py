@@ -228,7 +228,8 @@ def evenkeel(
 
 
 def environment(settings: Mapping[str, str]) -> dict[str, str]:
-    """Ours without whatever could point the operator at another cluster or other settings."""
-    ours = ("EVENKEEL_", "KUBE", "EK_")
+    """Ours without whatever could point the operator at another cluster or other settings, or
+    would have it compile all of its modules at every start, which takes a second."""
+    ours = ("EVENKEEL_", "KUBE", "EK_", "PYTHONDONTWRITEBYTECODE")
     kept = {key: text for key, text in os.environ.items() if not key.startswith(ours)}
     return kept | {f"EVENKEEL_{key}": text for key, text in settings.items()}

@@ -155,6 +155,10 @@ class State:
         """Whether this schedule was ever shown to us."""
         return uid in self.entries or uid in self.early
 
+    def count_known(self) -> int:
+        """How many those are."""
+        return len(self.entries) + len(self.early)
+
     # --- saying ---------------------------------------------------------------------------------
 
     def emit(self, effect: Effect) -> None:

@@ -15,7 +15,7 @@ import aiohttp
 from kubernetes import config
 
 from evenkeel.errors import CannotStart
-from evenkeel.kube.api import JSON, NoAnswer, NotSent, Reply
+from evenkeel.kube.api import JSON, UNCOMPRESSED, NoAnswer, NotSent, Reply
 from evenkeel.kube.credentials import Credentials
 
 USER_AGENT = f"evenkeel/{version('evenkeel-operator')}"
@@ -75,7 +75,7 @@ class KubeClient:
         )
         self._session = aiohttp.ClientSession(
             connector=connector,
-            headers={"User-Agent": USER_AGENT},
+            headers={"User-Agent": USER_AGENT, **UNCOMPRESSED},
             timeout=aiohttp.ClientTimeout(total=self._timeout_s),
             trust_env=False,
             auto_decompress=True,

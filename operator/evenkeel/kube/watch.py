@@ -14,12 +14,13 @@ from typing import Any, cast
 
 import aiohttp
 import kopf
+import orjson
 import uvloop
 
 from evenkeel import clock
 from evenkeel.core.inbox import Inbox
 from evenkeel.core.messages import ScheduleGone, ScheduleSeen, SchedulesListed
-from evenkeel.kube.api import SCHEDULES, Api, NoAnswer, NotSent, schedule_path
+from evenkeel.kube.api import SCHEDULES, UNCOMPRESSED, Api, NoAnswer, NotSent, schedule_path
 from evenkeel.kube.credentials import Credentials
 from evenkeel.resource.read import read
 from evenkeel.resource.status import parse
@@ -83,6 +84,14 @@ class _NoDiffBase(kopf.DiffBaseStorage):
 
     def store(self, *, body: kopf.Body, patch: kopf.Patch, essence: Any) -> None:
         return None
+
+
+class _QuickResponse(aiohttp.ClientResponse):
+    """Kopf's lists, read by orjson: the standard library's reader held the interpreter's lock for
+    125 ms a page."""
+
+    async def json(self, **_: object) -> Any:
+        return orjson.loads(await self.read())
 
 
 class _Patience:
@@ -162,7 +171,8 @@ class KopfThread:
                 connector=aiohttp.TCPConnector(
                     limit=8, ssl=credentials.context if credentials.context else True
                 ),
-                headers=credentials.headers(),
+                headers={**credentials.headers(), **UNCOMPRESSED},
+                response_class=_QuickResponse,
             )
             return kopf.AiohttpSession(server=credentials.server, aiohttp_session=session)
 
@@ -201,10 +211,12 @@ class Pruner:
         every_s: float,
         complain: Callable[[str, str], None] = lambda what, sentence: None,
         ready: Callable[[], bool] = lambda: True,
+        known_count: Callable[[], int] = lambda: 0,
     ) -> None:
-        """Until it is `ready` the list is asked for again soon: what was deleted between it and
-        kopf's own would be waited for till the next one."""
+        """Until it is `ready` the list is asked for again once no more become known: what was
+        deleted between it and kopf's own would be waited for till the next one."""
         self._ready = ready
+        self._known_count = known_count
         self._api = api
         self._inbox = inbox
         self._now = now
@@ -225,9 +237,18 @@ class Pruner:
             except (NotSent, NoAnswer) as error:
                 self._complain("schedules cannot be listed", str(error))
                 pause_s = min(5.0, self._every_s)
-            if not self._ready():
-                pause_s = min(NOT_READY_S, pause_s)
-            await clock.sleep(clock.jitter(pause_s))
+            if self._ready():
+                await clock.sleep(clock.jitter(pause_s))
+            else:
+                await self._stand_still(pause_s)
+
+    async def _stand_still(self, pause_s: float) -> None:
+        """While more and more become known another list would only take what that needs."""
+        before = -1
+        while pause_s > 0 and not self._ready() and self._known_count() > before:
+            before = self._known_count()
+            await clock.sleep(clock.jitter(min(NOT_READY_S, pause_s)))
+            pause_s -= NOT_READY_S
 
     async def list_once(self) -> None:
         """Tell the scheduler which there are."""
