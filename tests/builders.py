@@ -446,6 +446,8 @@ class World:
                 if fact is not None and ref.uid in ("", fact.ref.uid):
                     del self.jobs[ref.name]
                     self.scheduler.inbox.hint(fact.ref.uid, messages.JobGone(fact))
+            case effects.FindJob():
+                self._find(effect)
             case effects.WriteStatus(uid=uid):
                 if self.writes:
                     self.write(uid)
@@ -458,6 +460,14 @@ class World:
                 self._answers[ask] = value
             case effects.Stopped():
                 self.stopped = True
+
+    def _find(self, effect: effects.FindJob) -> None:
+        fact = self.jobs.get(effect.ref.name)
+        if fact is None:
+            gone = JobFact(effect.ref, effect.run, effect.attempt, JobPhase.WAITING)
+            self.scheduler.inbox.hint(("not found", effect.run), messages.JobGone(gone, True))
+        else:
+            self.scheduler.inbox.hint(fact.ref.uid, messages.JobSeen(fact))
 
     def write(self, uid: str) -> None:
         """Store a schedule's status, through JSON as the API server does."""
@@ -485,7 +495,7 @@ class World:
     def _answer(self, launch: effects.Launch, verdict: Verdict, **more: Any) -> None:
         run, attempt = launch.run, launch.attempt
         name = job_name(launch.schedule.name, run, attempt)
-        ref, ended = JobRef(launch.schedule.ns, name), None
+        ref, found = JobRef(launch.schedule.ns, name), None
         if verdict is Verdict.CREATED and name in self.jobs:
             there = self.jobs[name]
             verdict = Verdict.ADOPTED if there.run == run else Verdict.TAKEN
@@ -498,9 +508,9 @@ class World:
         elif verdict is Verdict.ADOPTED:
             fact = self.jobs[name]
             ref = fact.ref
-            ended = fact if fact.finished is not None else None
+            found = fact
         launched = messages.Launched(
-            run, attempt, verdict, ref, self.now, **{"ended": ended, **more}
+            run, attempt, verdict, ref, self.now, **{"found": found, **more}
         )
         assert self.scheduler.inbox.offer(launched)
 

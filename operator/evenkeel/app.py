@@ -57,6 +57,9 @@ CREATES_END_S = 10.0
 WRITES_END_S = 8.0
 """And statuses and deletions this long after them."""
 
+PICTURE_S = 5.0
+"""So old may the picture of the load be that /metrics shows."""
+
 COMPLAINT_S = 60.0
 """One sentence a minute of each kind: an API server that is away must not fill a disk."""
 
@@ -125,7 +128,8 @@ class Operator:
             observe_step=metrics.stepped,
         )
         metrics.gauges(self._gauges)
-        metrics.distribution(self.scheduler.distribution)
+        self._picture = self.scheduler.distribution()
+        metrics.distribution(lambda: self._picture)
 
     async def ask(self, question: Callable[[Ask], Message]) -> Any:
         """Ask the scheduler, and wait for its answer. Busy when its inbox is full."""
@@ -161,6 +165,7 @@ class Operator:
                 self.pruner.run(),
                 self.status_sync.run(),
                 self.events.run(),
+                self._picture_the_load(),
                 self._become_ready(),
             )
         ]
@@ -198,6 +203,17 @@ class Operator:
             self.status_sync.flush(within_s=WRITES_END_S),
             self.errands.finish(within_s=WRITES_END_S),
         )
+
+    async def _picture_the_load(self) -> None:
+        """For /metrics, away from the loop: to count who runs in which hour takes 20 ms at ten
+        thousand schedules, and every scrape that follows an edit would stop the loop for it."""
+        load, pictured = self.scheduler.state.load, -1
+        while True:
+            if load.version != pictured:
+                pictured = load.version
+                now = int(self.clock.now())
+                self._picture = await asyncio.to_thread(load.snapshot().distribution, now)
+            await clocks.sleep(PICTURE_S)
 
     async def _become_ready(self) -> None:
         while not self.scheduler.ready:

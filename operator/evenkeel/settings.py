@@ -3,6 +3,7 @@
 `evenkeel run` builds it from a file, `EVENKEEL_*` variables and flags, in that order of strength.
 """
 
+import difflib
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -142,6 +143,10 @@ def load(
         first = error.errors()[0]
         where = ".".join(_name_in_file(str(part)) for part in first["loc"])
         message = first["msg"].removeprefix("Value error, ")
+        if first["type"] == "extra_forbidden":
+            message = "there is no such setting"
+            if near := difflib.get_close_matches(where, list(aliases), n=1):
+                message += f"; {near[0]} was meant, perhaps"
         raise errors.BadSetting(f"{where}: {message}" if where else message) from None
 
 

@@ -4,7 +4,8 @@ Two starts of `evenkeel run` on one cluster. At the first nobody has seen the sc
 each gets its status written. The second is a restart, as an upgrade makes it. `ready` is the time
 from the start of the process until /readyz says so, memory the resident set then. After that,
 how late a 20 ms timer of the operator's loop fires (`evenkeel_loop_pulse_seconds`, the upper edge
-of a bucket) while a thousand schedules are applied, and while their statuses come by the watch.
+of a bucket) while a thousand schedules are applied, and while their statuses come by the watch;
+beside it, how late the same timer is in a process that does nothing else.
 """
 
 import random
@@ -13,6 +14,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from typing import Any
 
+from tests.bench._bystander import Bystander
 from tests.bench._cluster import SCHEDULES, Json, Place, place
 from tests.bench._machine import Idle, processor_s, resident_mb
 from tests.bench._measure import say
@@ -107,17 +109,20 @@ def echoed(here: Place, ns: str) -> None:
 
 
 def pulse_rows(what: str, running: OperatorProcess, deed: Any) -> Iterator[dict[str, Any]]:
-    idle, before, used_s = Idle(), pulses(running), processor_s(running.pid)
-    began = time.monotonic()
-    deed()
-    settle(running)
-    took_s = time.monotonic() - began
+    with Bystander() as bystander:
+        idle, before, used_s = Idle(), pulses(running), processor_s(running.pid)
+        began = time.monotonic()
+        deed()
+        settle(running)
+        took_s = time.monotonic() - began
+        machine = bystander.lateness_ms()
     counted = {edge: number - before[edge] for edge, number in pulses(running).items()}
     beside = {
         "looks": counted[float("inf")],
         "took_s": took_s,
         "operator_cores": (processor_s(running.pid) - used_s) / took_s,
         "machine_idle": idle.share(),
+        **machine,
     }
     for name, share in (("p99", 0.99), ("max", 1.0)):
         yield {

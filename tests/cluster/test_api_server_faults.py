@@ -2,16 +2,33 @@
 
 from __future__ import annotations
 
+import http.client
 import json
+import os
+import signal
+import socket
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.cluster.fault_proxy import Answer, Call, Fault, Reset, Slow, Times, fault_proxy
 from tests.cluster.harness import Cluster
-from tests.cluster.operator_process import operator
-from tests.cluster.world import World, due, eventually, every, install, once, seconds
+from tests.cluster.operator_process import OperatorProcess, operator
+from tests.cluster.world import (
+    BATCH,
+    World,
+    due,
+    eventually,
+    every,
+    install,
+    once,
+    owner,
+    seconds,
+    template,
+)
 
 SETTINGS = {"MIN_INTERVAL": "1", "INDEX_REBUILD": "5"}
 MANY = {"successfulJobsHistoryLimit": 100}
@@ -199,3 +216,70 @@ def test_an_api_server_that_dies_and_comes_back(
             else:
                 assert len(in_outage) <= 2, "more than the latest was caught up"
                 assert counts["missed"] >= 8
+
+
+def test_what_etcd_has_compacted_away_meanwhile_is_learnt_by_a_list(
+    world: World, tmp_path: Path
+) -> None:
+    """The operator stands still while the API server is begun again and etcd forgets the past: the
+    version at which its watches go on is too old, by the API server's own word."""
+    ns = world.namespace("faults-compacted")
+    flags = ("--namespace", ns)
+    with operator(
+        world.cluster.kubeconfig, directory=tmp_path, settings=SETTINGS, flags=flags
+    ) as running:
+        hangs = template(fate="hang")
+        world.create(ns, "goes", interval=every(1), concurrencyPolicy="Forbid", jobTemplate=hangs)
+        world.create(ns, "stays", interval=every(1), **MANY)
+        eventually(lambda: world.counts(ns, "stays").get("succeeded", 0) >= 2, "it runs")
+        [job] = eventually(lambda: world.jobs(ns, "goes"), "the one that will vanish runs")
+        with paused(running):
+            name = job["metadata"]["name"]
+            world.call(
+                "DELETE", f"{BATCH}/namespaces/{ns}/jobs/{name}?propagationPolicy=Background"
+            )
+            world.cluster.stop_api_server()
+            compact(world.cluster)
+            world.cluster.start_api_server()
+        eventually(
+            lambda: running.metrics().get('evenkeel_watch_restarts_total{reason="gone"}', 0) >= 1,
+            "the server says that it is gone",
+            within_s=90,
+        )
+        eventually(lambda: world.counts(ns, "goes").get("lost") == 1, "the vanished is lost")
+        enough = world.counts(ns, "stays")["succeeded"] + 3
+        eventually(
+            lambda: world.counts(ns, "stays")["succeeded"] >= enough, "it goes on", within_s=60
+        )
+        world.create(ns, "new", at=once(due_in=2))
+        eventually(lambda: world.counts(ns, "new") == {"succeeded": 1}, "schedules are seen")
+    jobs = world.jobs(ns)
+    assert len({(due(job), owner(job)["uid"]) for job in jobs}) == len(jobs)
+
+
+@contextmanager
+def paused(running: OperatorProcess) -> Iterator[None]:
+    os.kill(running.pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        os.kill(running.pid, signal.SIGCONT)
+
+
+def compact(cluster: Cluster) -> None:
+    """Have etcd forget all that is not of now, by the JSON form of its own protocol."""
+    socket_path = cluster.kubeconfig.parent / "etcd.sock"
+
+    def ask(what: str, question: dict[str, object]) -> dict[str, Any]:
+        connection = http.client.HTTPConnection("localhost")
+        connection.sock = socket.socket(socket.AF_UNIX)
+        connection.sock.connect(str(socket_path))
+        connection.request("POST", f"/v3/kv/{what}", json.dumps(question))
+        answer = connection.getresponse()
+        content: dict[str, Any] = json.loads(answer.read())
+        connection.close()
+        assert answer.status == 200, content
+        return content
+
+    revision = ask("range", {"key": "AA==", "limit": 1})["header"]["revision"]
+    ask("compaction", {"revision": revision, "physical": True})

@@ -19,6 +19,7 @@ from tests.cluster.operator_process import OperatorProcess, operator
 from tests.cluster.world import (
     BATCH,
     GROUP,
+    MERGE,
     Json,
     RefusedError,
     World,
@@ -598,6 +599,39 @@ def test_a_job_deleted_by_hand_is_lost_and_frees_its_place(world: World, ns: str
     eventually(lambda: world.counts(ns, "it").get("lost") == 1, "it is lost")
     [successor] = eventually(lambda: world.jobs(ns), "a later run takes its place")
     assert due(successor) > due(job), "a run was launched twice"
+
+
+@scene(lambda world, ns: None)
+def test_a_job_whose_labels_are_taken_away_is_followed_to_its_end(world: World, ns: str) -> None:
+    """The watch of our Jobs goes by labels, which everybody who may edit Jobs can remove."""
+    world.create(ns, "it", at=once(due_in=1), jobTemplate=template(runs_for="5s"))
+    [job] = eventually(lambda: world.jobs(ns), "its Job")
+    bare = dict.fromkeys(("evenkeel.dev/schedule", "evenkeel.dev/schedule-uid"))
+    path = f"{BATCH}/namespaces/{ns}/jobs/{job['metadata']['name']}"
+
+    left = world.call("PATCH", path, {"metadata": {"labels": bare}}, MERGE)
+
+    assert "evenkeel.dev/schedule-uid" not in left["metadata"].get("labels", {})
+    assert not left["status"].get("completionTime"), "too late: it has ended"
+    eventually(lambda: world.counts(ns, "it") == {"succeeded": 1}, "it was followed", within_s=90)
+
+
+@scene(lambda world, ns: None)
+def test_no_run_is_launched_beside_a_job_that_a_finalizer_keeps(world: World, ns: str) -> None:
+    hangs = {"concurrencyPolicy": "Forbid", "jobTemplate": template(fate="hang")}
+    world.create(ns, "it", interval=every(1), **hangs)
+    [job] = eventually(lambda: world.jobs(ns), "its Job")
+    path = f"{BATCH}/namespaces/{ns}/jobs/{job['metadata']['name']}"
+    world.call("PATCH", path, {"metadata": {"finalizers": ["example.com/stuck"]}}, MERGE)
+    world.call("DELETE", f"{path}?propagationPolicy=Background")
+
+    skipped = world.counts(ns, "it").get("skipped", 0)
+    eventually(lambda: world.counts(ns, "it").get("skipped", 0) >= skipped + 2, "it has its place")
+    assert len(world.jobs(ns)) == 1
+
+    world.call("PATCH", path, {"metadata": {"finalizers": None}}, MERGE)
+    eventually(lambda: world.counts(ns, "it").get("lost") == 1, "it is lost")
+    eventually(lambda: world.jobs(ns), "a later run takes its place")
 
 
 @scene(

@@ -41,9 +41,10 @@ class RefusedError(AssertionError):
 
 
 class World:
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: Cluster, kubeconfig: Path | None = None) -> None:
+        """As the cluster's administrator, or as whom this kubeconfig names."""
         self.cluster = cluster
-        self._credentials = credentials.load(cluster.kubeconfig)
+        self._credentials = credentials.load(kubeconfig or cluster.kubeconfig)
         self._connection: http.client.HTTPSConnection | None = None
         self._made: list[str] = []
 

@@ -319,13 +319,15 @@ class _Play:
         """How long nobody shall run after it."""
         coming = [(at, down_s, process.crash) for at, down_s in self.trouble.kills]
         coming += [(at, down_s, process.stop) for at, down_s in self.trouble.stops]
-        coming = sorted((one for one in coming if one[0] > self.loop.now_s), key=lambda one: one[0])
+        # A timer comes up to the clock's resolution before its time.
+        now_s = self.loop.now_s + 1e-3
+        coming = sorted((one for one in coming if one[0] > now_s), key=lambda one: one[0])
         if coming:
             at, down_s, end = coming[0]
             timer = self.loop.call_at(at, end)
             await process.over.wait()
             timer.cancel()
-            return down_s if self.loop.now_s >= at else self.trouble.down_s
+            return down_s if self.loop.now_s >= at - 1e-3 else self.trouble.down_s
         await process.over.wait()
         return self.trouble.down_s
 

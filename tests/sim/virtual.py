@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import selectors
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from typing import Any
 
 SPINS_LIMIT = 50_000
 """Rounds of the loop at one instant: the busiest honest one (a start with many schedules) needs a
@@ -53,6 +54,17 @@ class VirtualLoop(asyncio.SelectorEventLoop):
 
     def time(self) -> float:
         return self.now_s
+
+    def run_in_executor(
+        self, executor: object, func: Callable[..., Any], *args: Any
+    ) -> asyncio.Future[Any]:  # type: ignore[override]
+        """At once: the end of another thread's work would be at no time in particular."""
+        done = self.create_future()
+        try:
+            done.set_result(func(*args))
+        except Exception as error:  # noqa: BLE001 - it is the awaiter's
+            done.set_exception(error)
+        return done
 
 
 def _record(loop: asyncio.AbstractEventLoop, context: Mapping[str, object]) -> None:

@@ -78,7 +78,8 @@ def plan(
         ordered = sorted(on_cluster.planned, key=lambda planned: planned.schedule.key)
         steps = limited(runs([planned.dues for planned in ordered], start, end), limit)
         lines = json_lines(ordered, steps) if form == "json" else table_lines(ordered, steps)
-        if not write(lines, start, end, large=len(ordered) >= show.LARGE_SET) and limit != 0:
+        any_lines = write(lines, start, end, large=len(ordered) >= show.LARGE_SET)
+        if ordered and not any_lines and limit != 0:
             show.say(f"nothing is due from {show.stamp(start)} until {show.stamp(end)}")
     if given.bad or on_cluster.refused:
         raise SystemExit(1)

@@ -1,26 +1,22 @@
-"""Schedules come, change and go; and what their past left open is settled.
+"""Schedules come, change and go.
 
-A schedule is settled once: when its status, its spec and the list of Jobs are all there. Then
-every due time between its mark and now gets a verdict or a run, and from there on it only moves
-forward.
+At first sight one goes on from its stored status, and every due time between its mark and now gets
+a verdict or a run; from there on it only moves forward.
 """
 
 import itertools
 from dataclasses import replace
 
-from evenkeel.core import follow, late, placing, take
-from evenkeel.core.effects import CheckTemplate, DeleteJob, Forget, LetGo
-from evenkeel.core.entry import Entry, Run
+from evenkeel.core import adopt, late, placing, take
+from evenkeel.core.effects import CheckTemplate, Forget, LetGo
+from evenkeel.core.entry import Entry
 from evenkeel.core.messages import ScheduleGone, ScheduleSeen, SchedulesListed
 from evenkeel.core.missed import Missed, Span
 from evenkeel.core.state import State
 from evenkeel.errors import BadField
 from evenkeel.model import (
-    ENDED,
     At,
-    Concurrency,
     Instant,
-    JobPhase,
     Rejection,
     RunId,
     RunState,
@@ -28,8 +24,7 @@ from evenkeel.model import (
     Timing,
 )
 from evenkeel.resource import rfc3339
-from evenkeel.resource.job import job_name
-from evenkeel.resource.status import ACTIVE_COUNT, EMPTY, Memory, Pause, timing_hash
+from evenkeel.resource.status import Memory, Pause, timing_hash
 
 FUTURE_S = 86_400
 """What a status says to have happened later than this from now has not happened."""
@@ -67,7 +62,7 @@ def schedule_seen(state: State, message: ScheduleSeen) -> None:
         return  # an older list after a newer watch event: never go back
     if isinstance(seen, Rejection):
         _reject(state, entry, seen)
-        _adopt(state, entry)
+        adopt.take_over(state, entry)
     else:
         _accept(state, entry, seen)
 
@@ -199,7 +194,7 @@ def _accept(state: State, entry: Entry, schedule: Schedule) -> None:
     entry.generation = schedule.generation
     state.index_dirty = True
     _begin(state, entry, schedule)
-    _adopt(state, entry)
+    adopt.take_over(state, entry)
     edited = _timing_changes(state, entry, schedule)
     if entry.template_hash != schedule.template_hash:
         edited = edited or bool(entry.template_hash)
@@ -338,109 +333,3 @@ def _end_hold(state: State, entry: Entry, *, reason: str) -> None:
     for run in entry.runs.values():
         if run.state is RunState.RETRYING:
             state.again(run, at=max(state.now, run.retry_at))
-
-
-# --- the past -------------------------------------------------------------------------------------
-
-
-def _adopt(state: State, entry: Entry) -> None:
-    """Once: take over the runs of an earlier process from its Jobs and its last status."""
-    if entry.settled:
-        return
-    entry.settled = True
-    memory, entry.memory = entry.memory or EMPTY, None
-    facts = sorted(
-        (fact for fact in state.job_facts.pop(entry.uid, {}).values() if follow.is_of(entry, fact)),
-        key=lambda fact: (fact.run.due, fact.attempt),
-    )
-    last_attempt = {fact.run: fact for fact in facts}
-    counted = {row.due for row in memory.recent if row.state in ENDED}
-    lost = {row.due for row in memory.recent if row.state is RunState.LOST}
-    # By due time: where a retry was launched since, the status names the attempt before it.
-    alive = {follow.due_of(ref.name) for ref in memory.active}
-    waiting = set(memory.waiting)
-    for run_id, fact in last_attempt.items():
-        known = run_id.due <= (memory.mark or 0)
-        ended = fact.phase in (JobPhase.SUCCEEDED, JobPhase.FAILED)
-        finished_before = known and run_id.due not in alive and run_id.due not in waiting
-        over = finished_before or (run_id.due in counted and run_id.due not in alive)
-        if over and (ended or len(memory.active) < ACTIVE_COUNT):
-            if run_id.due > entry.cursor:
-                entry.decided.add(run_id.due)
-            if ended:
-                follow.keep_as_history(entry, [one for one in facts if one.run == run_id])
-            elif run_id.due not in lost:
-                state.emit(DeleteJob(fact.ref, "cancelled"))  # as its end, stored, had decided
-            continue
-        run = Run(run_id, taken_at=state.now, attempt=fact.attempt, late=True)
-        run.failed_jobs = [one.ref for one in facts if one.run == run_id and one != fact]
-        entry.runs[run_id] = run
-        if run_id.due > entry.cursor:
-            entry.open[run_id.due] = None
-        follow.follow(state, entry, run, fact)
-    entry.open = dict(sorted(entry.open.items()))
-    _remember_waiting(state, entry, memory, set(last_attempt))
-    _mourn(state, entry, memory, facts_names={fact.ref.name for fact in facts})
-
-
-def _remember_waiting(state: State, entry: Entry, memory: Memory, with_jobs: set[RunId]) -> None:
-    """Runs that waited without a Job: queued, held, or between two attempts."""
-    rows = {row.due: row for row in memory.recent}
-    for due in memory.waiting:
-        run_id = RunId(entry.uid, due)
-        if run_id in with_jobs or run_id in entry.runs:
-            continue
-        row = rows.get(due)
-        run = Run(run_id, taken_at=state.now, late=True)
-        entry.runs[run_id] = run
-        if row and row.state is RunState.RETRYING:
-            run.state, run.attempt, run.reason = RunState.RETRYING, row.attempt, row.reason
-            state.again(run, at=max(state.now, due))
-        elif (row and row.reason == "queued") or (row is None and _queues(entry)):
-            run.reason = "queued"
-            entry.queue.append(run_id)
-        else:
-            run.attempt, run.reason = row.attempt if row else 1, "held"
-            state.again(run, at=max(state.now, due))
-    take.next_in_queue(state, entry)
-
-
-def _queues(entry: Entry) -> bool:
-    """Ten rows tell less than 128 dues: what they leave out waited behind a place, not for one."""
-    return entry.schedule is not None and entry.schedule.concurrency is Concurrency.QUEUE
-
-
-def _mourn(state: State, entry: Entry, memory: Memory, *, facts_names: set[str]) -> None:
-    """A run that was alive and has no Job any more is lost: never launched again."""
-    for ref in memory.active:
-        if ref.name in facts_names:
-            continue
-        due = next(
-            (row.due for row in memory.recent if row.job == ref.name),
-            follow.due_of(ref.name),
-        )
-        if due is None:
-            continue
-        run_id = RunId(entry.uid, due)
-        known = entry.runs.get(run_id)
-        if known is not None:
-            # Its last attempt is gone, and only an earlier one is left: that one is no excuse.
-            if ref.name == job_name(entry.name, run_id, known.attempt):
-                known.move(RunState.PENDING)
-                known.ref = ref
-                state.end(entry, known, *_how_it_went(entry, due))
-            continue
-        if not ref.name.startswith(job_name(entry.name, run_id)):
-            continue
-        run = Run(run_id, taken_at=state.now, state=RunState.RUNNING, ref=ref, late=True)
-        entry.runs[run_id] = run
-        state.end(entry, run, *_how_it_went(entry, due))
-
-
-def _how_it_went(entry: Entry, due: Instant) -> tuple[RunState, str]:
-    """Under Replace a run whose Job is gone and a later one's is there was replaced: the process
-    that did so ended before it could tell, and no failure is to be counted."""
-    replaces = entry.schedule is not None and entry.schedule.concurrency is Concurrency.REPLACE
-    if replaces and any(run.id.due > due and run.has_job for run in entry.runs.values()):
-        return RunState.CANCELLED, "replaced"
-    return RunState.LOST, "outcome_unknown"

@@ -51,6 +51,8 @@ class Run:
     """A create of it got no answer, and its Job was not there."""
     ref: JobRef | None = None
     phase: JobPhase | None = None
+    deleting: bool = False
+    """Somebody has deleted its Job, and it is still there."""
     created_at: float | None = None
     started: Instant | None = None
     retry_at: float = 0.0

@@ -3,9 +3,9 @@
 import datetime as dt
 import re
 
-from evenkeel.core import late, take
+from evenkeel.core import history, late, take
 from evenkeel.core.effects import FindJob, LookAtPods, Observed
-from evenkeel.core.entry import Entry, FinishedJob, Run
+from evenkeel.core.entry import Entry, Run
 from evenkeel.core.messages import (
     UNREADABLE,
     JobGone,
@@ -15,12 +15,15 @@ from evenkeel.core.messages import (
     PodsLookedAt,
     PutBack,
 )
-from evenkeel.core.state import LATE_CREATE_S, DoomPassed, PendingDeadline, State
+from evenkeel.core.state import DeletionDeadline, DoomPassed, PendingDeadline, State
 from evenkeel.model import Instant, JobFact, JobPhase, RunId, RunState, Verdict
 from evenkeel.resource import rfc3339
 from evenkeel.resource.job import job_name
 
 PENDING_LOOK_S = 3600.0
+
+DELETION_PATIENCE_S = 120.0
+"""A Job that is deleted in the foreground goes when its Pods have, which by default takes 30 s."""
 
 _MOMENT = re.compile(r"-(\d{8}-\d{6})-[a-z2-7]{10}(?:-r\d+)?$", re.ASCII)
 
@@ -93,7 +96,7 @@ def _undo(state: State, entry: Entry, message: Launched) -> None:
     key = (message.run, message.attempt)
     if message.verdict is Verdict.HELD and message.reason == "NotCreated":
         # It may arrive yet: the doom stays for as long as that, or a cancelled run would run.
-        state.at(state.now + LATE_CREATE_S, DoomPassed(entry.uid, *key))
+        state.at(state.now + history.LATE_CREATE_S, DoomPassed(entry.uid, *key))
         return
     reason = entry.doomed.pop(key)
     if message.verdict in (Verdict.CREATED, Verdict.ADOPTED):
@@ -117,8 +120,8 @@ def _created(state: State, entry: Entry, run: Run, message: Launched) -> None:
         state.running(entry, run)
     state.tell(entry, "Created", f"created job {message.ref.name}")
     state.condition(entry, "Degraded", "False", "AsExpected")
-    if message.ended is not None:
-        follow(state, entry, run, message.ended)
+    if message.found is not None:
+        follow(state, entry, run, message.found)
 
 
 def _cannot_be_created(state: State, entry: Entry, run: Run, reason: str, message: str) -> None:
@@ -203,6 +206,8 @@ def follow(state: State, entry: Entry, run: Run, fact: JobFact) -> None:
         state.end(entry, run, RunState.SUCCEEDED, finished=fact.finished)
     elif fact.phase is JobPhase.FAILED:
         _attempt_failed(state, entry, run, fact)
+    elif fact.deleting:
+        _watch_deletion(state, entry, run)
     elif fact.phase is JobPhase.WAITING and fact.started is not None:
         _watch_pending(state, entry, run, fact.started)
 
@@ -224,7 +229,7 @@ def _attempt_failed(state: State, entry: Entry, run: Run, fact: JobFact) -> None
         run.failed_jobs.append(fact.ref)
     run.move(RunState.RETRYING)
     run.attempt += 1
-    run.was_held = False
+    run.was_held = run.deleting = False
     state.wait(entry, run, reason)
     state.again(run, at=max(state.now, (fact.finished or state.now) + delay_s))
     state.log(
@@ -244,7 +249,7 @@ def job_gone(state: State, message: JobGone) -> None:
         return
     if not is_of(entry, fact):
         return
-    state.forget_job(entry, fact.ref)
+    history.forget(entry, fact.ref)
     run = entry.runs.get(fact.run)
     if run is None or fact.attempt != run.attempt:
         return
@@ -256,25 +261,31 @@ def job_gone(state: State, message: JobGone) -> None:
         return
     if fact.phase in (JobPhase.SUCCEEDED, JobPhase.FAILED):
         follow(state, entry, run, fact)  # deleted after it finished: it ends by what was last seen
-        state.forget_job(entry, fact.ref)  # history has nothing left to keep
+        history.forget(entry, fact.ref)  # history has nothing left to keep
     if run.state is RunState.RUNNING and run.id in entry.runs:
-        _lose(state, entry, run)
+        if not message.proven:
+            _ask_for(state, run)
+            return
+        _lose(state, entry, run, "was deleted before it finished")
     take.next_in_queue(state, entry)
 
 
-def _lose(state: State, entry: Entry, run: Run) -> None:
-    state.end(entry, run, RunState.LOST, "job_deleted")
-    state.tell(
-        entry,
-        "Lost",
-        f"job {run.ref.name if run.ref else ''} of the run due {rfc3339.show(run.id.due)} "
-        "was deleted before it finished",
-        warning=True,
-    )
+def _ask_for(state: State, run: Run) -> None:
+    """What a watch or a list does not show may still run: its labels are everybody's to edit, and
+    a list may be older than the Job."""
+    assert run.ref is not None
+    state.emit(FindJob(run.id, run.attempt, run.ref))
+
+
+def _lose(state: State, entry: Entry, run: Run, how: str) -> None:
+    name = run.ref.name if run.ref else ""
+    sentence = f"job {name} of the run due {rfc3339.show(run.id.due)} {how}"
+    state.end(entry, run, RunState.LOST, "job_deleted", message=sentence)
+    state.tell(entry, "Lost", sentence, warning=True)
 
 
 def jobs_listed(state: State, message: JobsListed) -> None:
-    """All Jobs at one moment: adopt what is new, lose what vanished while nobody watched."""
+    """All Jobs at one moment: adopt what is new, look for what is not among them."""
     first_time = message.ns not in state.listed_namespaces
     listed = {(fact.ref.ns, fact.ref.name) for fact in message.facts}
     _forget_facts(state, message.ns)
@@ -291,16 +302,12 @@ def jobs_listed(state: State, message: JobsListed) -> None:
                 continue
             if (run.ref.ns, run.ref.name) in listed:
                 continue
-            if (run.created_at or 0) < message.listed_at:
-                _lose(state, entry, run)
-            else:  # younger than the list; or gone before it, and no event will ever tell
-                state.emit(FindJob(run.id, run.attempt, run.ref))
+            _ask_for(state, run)
         entry.finished_jobs = [  # or history would keep a place for what is gone
             job
             for job in entry.finished_jobs
             if (job.ref.ns, job.ref.name) in listed or job.finished >= message.listed_at
         ]
-        take.next_in_queue(state, entry)
 
 
 def _forget_facts(state: State, ns: str) -> None:
@@ -313,14 +320,25 @@ def _forget_facts(state: State, ns: str) -> None:
             del state.job_facts[uid]
 
 
-def keep_as_history(entry: Entry, facts: list[JobFact]) -> None:
-    """Jobs of a run whose end is already stored."""
-    for fact in facts:
-        entry.finished_jobs.append(
-            FinishedJob(
-                fact.finished or 0, fact.run.due, fact.ref, fact.phase is JobPhase.SUCCEEDED, 0
-            )
-        )
+# --- Jobs that do not go ----------------------------------------------------------------------
+
+
+def _watch_deletion(state: State, entry: Entry, run: Run) -> None:
+    if not run.deleting:
+        run.deleting = True
+        until = state.now + DELETION_PATIENCE_S
+        state.at(until, DeletionDeadline(entry.uid, run.id, run.attempt))
+
+
+def deletion_deadline(state: State, task: DeletionDeadline) -> None:
+    """A finalizer that nobody takes away keeps a deleted Job, and would keep the run's place."""
+    entry = state.entries.get(task.uid)
+    run = entry.runs.get(task.run) if entry else None
+    if entry is None or run is None or run.attempt != task.attempt:
+        return
+    if run.state is RunState.RUNNING and run.deleting:
+        _lose(state, entry, run, "is being deleted and does not go: look at its finalizers")
+        take.next_in_queue(state, entry)
 
 
 # --- Jobs that do not start -----------------------------------------------------------------

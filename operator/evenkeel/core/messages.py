@@ -61,6 +61,8 @@ class JobGone:
     """A Job of ours was deleted; `fact` is the last that was known of it."""
 
     fact: JobFact
+    proven: bool = False
+    """Asked for by name, it was not there. A watch says the same of a Job that lost its labels."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,8 +87,8 @@ class Launched:
     sent_at: float
     message: str = ""
     reason: str = ""
-    ended: JobFact | None = None
-    """An adopted Job may already have an end."""
+    found: JobFact | None = None
+    """An adopted Job, as it was read: it may already have an end."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from evenkeel.balance import Distribution
-from evenkeel.core import admit, answer, follow, late, messages, placing, take
+from evenkeel.core import admit, answer, follow, history, late, messages, placing, take
 from evenkeel.core.document import say_whether_active, status_document
 from evenkeel.core.effects import (
     BuildIndex,
@@ -29,7 +29,7 @@ from evenkeel.core.effects import (
 from evenkeel.core.inbox import Inbox
 from evenkeel.core.index import RunIndex
 from evenkeel.core.messages import Document, Message
-from evenkeel.core.state import DoomPassed, PendingDeadline, Start, State
+from evenkeel.core.state import DeletionDeadline, DoomPassed, PendingDeadline, Start, State
 from evenkeel.model import RunState
 from evenkeel.settings import Settings
 from evenkeel.when import columns, expand
@@ -110,7 +110,7 @@ class Scheduler:
         return entry.version if entry else ""
 
     def distribution(self) -> Distribution:
-        """How even the next 24 hours are, for /metrics."""
+        """How even the next 24 hours are."""
         return self.state.load.distribution(int(self.state.now))
 
     # --- time -----------------------------------------------------------------------------------
@@ -226,6 +226,8 @@ class Scheduler:
                     follow.pending_deadline(state, task)
                 case DoomPassed():
                     follow.doom_passed(state, task)
+                case DeletionDeadline():
+                    follow.deletion_deadline(state, task)
         return bool(state.agenda) and state.agenda[0][0] <= state.now
 
     # --- 3 --------------------------------------------------------------------------------------
@@ -261,7 +263,7 @@ class Scheduler:
                 entry.written_mark = mark
             if entry.revision > entry.written:
                 self.state.emit(WriteStatus(entry.uid))
-            self.state.clean_history(entry)
+            self.state.effects += history.clean(entry, self.state.now)
 
     def _template_checked(self, message: messages.TemplateChecked) -> None:
         entry = self.state.entries.get(message.uid)

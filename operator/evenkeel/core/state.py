@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from evenkeel.balance import LoadMap, Plan
+from evenkeel.core import history
 from evenkeel.core.effects import (
-    DeleteJob,
     Effect,
     Launch,
     LetGo,
@@ -23,7 +23,7 @@ from evenkeel.core.effects import (
     Told,
     WriteStatus,
 )
-from evenkeel.core.entry import Entry, FinishedJob, Run
+from evenkeel.core.entry import Entry, Run
 from evenkeel.core.inbox import Inbox
 from evenkeel.core.index import IndexCell, nothing_yet
 from evenkeel.core.messages import ScheduleSeen
@@ -48,9 +48,6 @@ from evenkeel.settings import Settings
 
 SHORT_TTL_S = 300
 """A Job with a shorter ttlSecondsAfterFinished may be gone before the mark is written."""
-
-LATE_CREATE_S = 75.0
-"""A request that we gave up lives no longer in an API server: it allows 60 s, and we gave up 10."""
 
 CATCH_UP_NAMES_LIMIT = 10_000
 """No list of due times in the core is longer, whatever a spec asks for."""
@@ -83,7 +80,16 @@ class DoomPassed:
     attempt: int
 
 
-Task = Start | PendingDeadline | DoomPassed
+@dataclass(frozen=True, slots=True)
+class DeletionDeadline:
+    """On the agenda: by now a Job that is being deleted must have gone."""
+
+    uid: str
+    run: RunId
+    attempt: int
+
+
+Task = Start | PendingDeadline | DoomPassed | DeletionDeadline
 
 
 @dataclass(slots=True)
@@ -291,7 +297,7 @@ class State:
         finished = int(self.now) if finished is None else finished
         self._remember(entry, run, state, finished=finished)
         self._count(entry, state, run.id.due, finished)
-        self._keep_jobs(entry, run, state, finished)
+        history.keep_those_of(entry, run, state, finished)
         self.emit(
             Recorded(
                 uid=entry.uid,
@@ -390,44 +396,6 @@ class State:
             limit=RECENT_COUNT,
         )
 
-    def _keep_jobs(self, entry: Entry, run: Run, state: RunState, finished: Instant) -> None:
-        """From now on only history keeps the run's Jobs, and only once this end is stored."""
-        failed = list(run.failed_jobs)
-        if run.ref and run.ref not in failed and state is RunState.FAILED and run.ref.uid:
-            failed.append(run.ref)
-        jobs = [(ref, False) for ref in failed]
-        if run.ref and state is RunState.SUCCEEDED:
-            jobs.append((run.ref, True))
-        revision = entry.revision + 1
-        keep_until = 0.0 if run.unanswered_at is None else run.unanswered_at + LATE_CREATE_S
-        entry.finished_jobs += [
-            FinishedJob(finished, run.id.due, ref, ok, revision, keep_until) for ref, ok in jobs
-        ]
-
-    def clean_history(self, entry: Entry) -> None:
-        """Delete what the limits do not keep, of the Jobs whose end and mark are stored."""
-        for revision, ref, why in entry.to_delete:
-            if revision <= entry.written:
-                self.emit(DeleteJob(ref, why))
-        entry.to_delete = [waiting for waiting in entry.to_delete if waiting[0] > entry.written]
-        schedule = entry.schedule
-        if schedule is None or not entry.finished_jobs:
-            return
-        for succeeded, keep in ((True, schedule.keep_succeeded), (False, schedule.keep_failed)):
-            jobs = sorted(
-                (job for job in entry.finished_jobs if job.succeeded is succeeded),
-                key=lambda job: (job.finished, job.due),
-            )
-            for job in jobs[: max(0, len(jobs) - keep)]:
-                stored = job.revision <= entry.written and job.due <= entry.written_mark
-                if stored and job.keep_until <= self.now:
-                    entry.finished_jobs.remove(job)
-                    self.emit(DeleteJob(job.ref, "history"))
-
-    def forget_job(self, entry: Entry, ref: JobRef) -> None:
-        """A Job of the history is gone, by whoever's hand."""
-        entry.finished_jobs = [job for job in entry.finished_jobs if job.ref.uid != ref.uid]
-
     def cancel(self, entry: Entry, run: Run, reason: str) -> None:
         """End a run whatever it is doing; its Job goes, its record stays."""
         ref = run.ref if run.state is RunState.RUNNING else None
@@ -436,13 +404,8 @@ class State:
             self.delete_job(entry, ref, reason, told=run.told)
 
     def delete_job(self, entry: Entry, ref: JobRef, why: str, *, told: int | None = None) -> None:
-        """Delete it once a stored status tells of its run: without Job and status, the process
-        after a crash would launch the run again."""
-        revision = entry.revision if told is None else told
-        if revision <= entry.written:
-            self.emit(DeleteJob(ref, why))
-        else:
-            entry.to_delete.append((revision, ref, why))
+        """Delete it as soon as a stored status tells of its run."""
+        self.effects += history.delete(entry, ref, why, told=told)
 
     def needs_places(self, entry: Entry) -> bool:
         """Whether runs of this schedule wait for one another."""

@@ -25,7 +25,7 @@ from evenkeel.kube.api import Api, NoAnswer, NotSent, Reply, jobs_path
 from evenkeel.kube.tasks import Fail, Tasks, reraise
 from evenkeel.log import log
 from evenkeel.model import JobFact, JobPhase, RunId, Schedule
-from evenkeel.resource.job import read_job, render
+from evenkeel.resource.job import is_watched, read_job, render
 
 TEMPLATE_CHECKS_A_SECOND = 10
 """Ten thousand schedules after an upgrade must not become ten thousand dry runs at once."""
@@ -64,6 +64,7 @@ class Errands:
         self._decided = Tasks(fail)
         self._checks = Tasks(fail)
         self._places = asyncio.Semaphore(IN_FLIGHT)
+        self._finding: set[FindJob] = set()
         self._wanted_template: dict[str, str] = {}
         self._proofs: dict[tuple[str, str], dict[str, Schedule]] = {}
         """Who waits for the proof of a template in a namespace, by uid."""
@@ -75,7 +76,9 @@ class Errands:
 
     def find_job(self, effect: FindJob) -> None:
         """Is it still there?"""
-        self._decided.spawn(self._find(effect))
+        if effect not in self._finding:
+            self._finding.add(effect)
+            self._checks.spawn(self._find(effect))
 
     def look_at_pods(self, effect: LookAtPods) -> None:
         """Has it started? If not, why."""
@@ -134,16 +137,24 @@ class Errands:
         log("job not deleted", level="warning", ns=effect.ref.ns, job=effect.ref.name)
 
     async def _find(self, effect: FindJob) -> None:
+        try:
+            await self._find_out(effect)
+        finally:
+            self._finding.discard(effect)
+
+    async def _find_out(self, effect: FindJob) -> None:
         path = jobs_path(effect.ref.ns, effect.ref.name)
         async for _ in clock.tries(FIRST_PAUSE_S, LONGEST_PAUSE_S):
             reply = await self._call("GET", path)
             if reply is not None and reply.ok and (fact := read_job(reply.json())) is not None:
                 self._inbox.hint(fact.ref.uid, JobSeen(fact))
-                return
+                if fact.finished or is_watched(reply.json()):
+                    return
+                continue  # it lost the labels that the watch goes by: look at it again and again
             if reply is not None and reply.status == 404:
                 gone = JobFact(effect.ref, effect.run, effect.attempt, JobPhase.WAITING)
                 # Not by the Job's uid: of one that no watch told of it is not known.
-                self._inbox.hint(("not found", effect.run, effect.attempt), JobGone(gone))
+                self._inbox.hint(("not found", effect.run, effect.attempt), JobGone(gone, True))
                 return
 
     async def _look(self, effect: LookAtPods) -> None:

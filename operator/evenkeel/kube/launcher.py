@@ -18,7 +18,7 @@ from evenkeel.core.lanes import Lanes
 from evenkeel.core.messages import Launched, PutBack
 from evenkeel.kube.api import Api, NoAnswer, NotSent, Reply, jobs_path
 from evenkeel.kube.tasks import Fail, Tasks, reraise
-from evenkeel.model import JobFact, JobPhase, JobRef, RunId, Schedule, Verdict
+from evenkeel.model import JobFact, JobRef, RunId, Schedule, Verdict
 from evenkeel.resource.job import job_name, read_job, render
 
 RETRY_AFTER_S = 1.0
@@ -261,11 +261,10 @@ class Launcher:
         message: str = "",
         found: JobFact | None = None,
     ) -> None:
-        ended = found if found and found.phase in (JobPhase.SUCCEEDED, JobPhase.FAILED) else None
         if verdict in (Verdict.ADOPTED, Verdict.TAKEN) or reason in UNCOUNTED:
             self._count(verdict, None)
         await self._report(
-            Launched(effect.run, effect.attempt, verdict, ref, sent_at, message, reason, ended)
+            Launched(effect.run, effect.attempt, verdict, ref, sent_at, message, reason, found)
         )
 
     async def _report(self, message: Launched) -> None:

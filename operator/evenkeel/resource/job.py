@@ -142,6 +142,11 @@ def _read(raw: Mapping[str, Any]) -> JobFact | None:
     )
 
 
+def is_watched(raw: Mapping[str, Any]) -> bool:
+    """Whether a watch of our Jobs shows this one."""
+    return LABEL_UID in ((raw.get("metadata") or {}).get("labels") or {})
+
+
 def owner_uid(metadata: Mapping[str, Any]) -> str | None:
     """The ScheduledJob that controls this Job. Labels prove nothing: anybody can write them."""
     for reference in metadata.get("ownerReferences") or ():

@@ -82,7 +82,7 @@ class Metrics:
         self._observers[metric](value)
 
     def distribution(self, read: Callable[[], Distribution]) -> None:
-        """The load of the next 24 hours, read at each scrape."""
+        """The load of the next 24 hours."""
         self.registry.register(_Load(read))
 
     def create_answered(self, verdict: str, took_s: float | None) -> None:

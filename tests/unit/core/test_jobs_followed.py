@@ -49,6 +49,61 @@ def test_a_job_that_vanished_while_the_watch_was_broken_is_lost_by_the_list():
     assert world.ends() == [("10:10:00", "lost", "job_deleted")]
 
 
+def test_a_job_that_lost_its_labels_goes_on_running():
+    """To a watch by labels it looks deleted; anybody who may edit Jobs can do that to it."""
+    seen = every(TEN_MINUTES, concurrency=Concurrency.FORBID)
+    world = World().see(seen).run_until("10:10")
+    fact = world.job(seen, "10:10")
+    world.scheduler.inbox.hint(fact.ref.uid, messages.JobGone(fact))
+    world.settle()
+    assert world.alive() == {"10:10:00": "running"}
+    world.run_until("10:20:01")
+    assert ("10:20:00", "skipped", "overlap") in world.ends()
+    world.succeed(seen, "10:10")
+    assert world.counts() == {"succeeded": 1, "skipped": 1}
+
+
+def test_a_job_that_is_deleted_and_does_not_go_frees_its_place_after_a_while():
+    seen = every(60, concurrency=Concurrency.QUEUE)
+    world = World().see(seen).run_until("10:01:30")
+    fact = world.job(seen, "10:01")
+    world.change(fact, deleting=True)  # somebody's finalizer keeps it
+    world.run_until("10:03:29")
+    assert world.alive()["10:01:00"] == "running"
+    world.change(world.job(seen, "10:01"), deleting=True, message="seen again")
+    world.run_until("10:03:30")
+    assert ("10:01:00", "lost", "job_deleted") in world.ends()
+    assert "finalizers" in world.said("Lost")[0]
+    assert world.started() == ["10:01:00", "10:02:00"]
+    world.remove(world.job(seen, "10:01"))
+    world.crash()
+    assert world.started() == ["10:01:00", "10:02:00"]
+    assert world.counts()["lost"] == 1
+
+
+def test_a_job_that_goes_in_time_after_its_deletion_is_lost_once():
+    seen = every(TEN_MINUTES)
+    world = World().see(seen).run_until("10:10")
+    world.change(world.job(seen, "10:10"), deleting=True)
+    world.run_until("10:10:30")
+    world.remove(world.job(seen, "10:10"))
+    world.run_until("10:15")
+    assert world.ends() == [("10:10:00", "lost", "job_deleted")]
+
+
+def test_more_runs_than_the_status_names_are_all_adopted_after_a_crash():
+    seen = every(10)
+    world = World().see(seen).run_until("10:13:25")
+    alive = {due for due, state in world.alive().items() if state == "running"}
+    assert len(alive) == 80 > len(world.status()["active"])
+    world.crash()
+    assert {due for due, state in world.alive().items() if state == "running"} == alive
+    for due in sorted(alive):
+        world.succeed(seen, due)
+    assert world.counts() == {"succeeded": 80}
+    assert len(world.started()) == len(set(world.started())) == 80
+
+
 def test_a_list_asked_for_before_the_create_proves_nothing():
     seen = every(TEN_MINUTES)
     world = World().see(seen).run_until("10:10")

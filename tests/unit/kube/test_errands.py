@@ -2,6 +2,7 @@
 
 import asyncio
 
+import orjson
 import pytest
 from tests.builders import edited, every, instant, job
 from tests.unit.kube.scripted import (
@@ -16,11 +17,12 @@ from tests.unit.kube.scripted import (
     virtually,
 )
 
-from evenkeel.core.effects import CheckTemplate, ConfirmTime, DeleteJob, LookAtPods
-from evenkeel.core.messages import UNREADABLE, PodsLookedAt, TimeConfirmed
+from evenkeel.core.effects import CheckTemplate, ConfirmTime, DeleteJob, FindJob, LookAtPods
+from evenkeel.core.messages import UNREADABLE, JobGone, JobSeen, PodsLookedAt, TimeConfirmed
 from evenkeel.kube.api import Reply
 from evenkeel.kube.errands import Errands, explain, judge
 from evenkeel.model import JobRef
+from evenkeel.resource.job import render
 
 STRICT = 'strict decoding error: unknown field "spec.backofLimit"'
 RESTART_POLICY = 'spec.template.spec.restartPolicy: Required value: valid values: "OnFailure"'
@@ -134,6 +136,7 @@ def test_whether_a_pod_has_started_and_why_not(pods, explained):
 # --- calls ------------------------------------------------------------------------------------
 
 SEEN = every(60)
+FACT = job(SEEN, "10:01")
 REF = JobRef("shop", "report-x", "uid-job")
 
 
@@ -145,6 +148,7 @@ def run(answers, *effects, seconds=300.0, busy=lambda: False):
         for effect in effects:
             {
                 DeleteJob: errands.delete_job,
+                FindJob: errands.find_job,
                 LookAtPods: errands.look_at_pods,
                 CheckTemplate: errands.check_template,
                 ConfirmTime: errands.confirm_time,
@@ -175,6 +179,40 @@ def test_a_deletion_is_tried_until_it_is_answered_less_and_less_often():
     assert len(api.calls) == 4
     api, _ = run([status(500)], DeleteJob(REF, "history"), seconds=600)
     assert 10 < len(api.calls) < 60
+
+
+def stored(**changes) -> Reply:
+    """A Job of SEEN's run as the API server shows it; its labels may be gone."""
+    body = orjson.loads(render(SEEN, FACT.run))
+    body["metadata"] |= {"uid": FACT.ref.uid} | changes.pop("metadata", {})
+    return Reply(200, orjson.dumps(body | {"status": changes}))
+
+
+COMPLETE = {
+    "conditions": [{"type": "Complete", "status": "True"}],
+    "completionTime": "2026-03-02T10:02:00Z",
+}
+
+
+def test_a_job_that_is_not_there_by_name_is_gone_and_that_is_proven():
+    _, reports = run([NO_ANSWER, status(404, "NotFound")], FindJob(FACT.run, 1, FACT.ref))
+    (gone,) = reports
+    assert isinstance(gone, JobGone)
+    assert (gone.proven, gone.fact.run) == (True, FACT.run)
+
+
+def test_a_job_that_its_watch_shows_is_looked_at_once():
+    api, reports = run([stored()], FindJob(FACT.run, 1, FACT.ref))
+    assert len(api.calls) == 1
+    assert [type(report) for report in reports] == [JobSeen]
+
+
+def test_a_job_that_no_watch_shows_is_looked_at_until_its_end():
+    bare = {"metadata": {"labels": {}}}
+    answers = [stored(**bare), stored(**bare), stored(**bare), stored(**bare, **COMPLETE)]
+    api, reports = run(answers, FindJob(FACT.run, 1, FACT.ref), FindJob(FACT.run, 1, FACT.ref))
+    assert len(api.calls) == 4  # asked for twice, it is looked at by one
+    assert reports[-1].fact.phase == "succeeded"
 
 
 def test_a_job_without_pods_is_explained_by_its_last_event():

@@ -192,14 +192,15 @@ def test_created_is_reported_with_the_name_that_is_the_lock():
 
 def test_a_job_of_ours_under_the_name_is_adopted():
     report, api = launch([status(409, "AlreadyExists"), as_stored(active=1)])
-    assert (report.verdict, report.ref.uid, report.ended) == (Verdict.ADOPTED, "uid-job", None)
+    assert (report.verdict, report.ref.uid) == (Verdict.ADOPTED, "uid-job")
+    assert report.found.phase == "waiting"
     assert verbs(api) == ["POST", "GET"]
 
 
 def test_a_job_of_ours_that_has_ended_is_adopted_with_its_end():
     done = {"conditions": [{"type": "Complete", "status": "True"}]}
     report, _ = launch([status(409, "AlreadyExists"), as_stored(**done)])
-    assert report.ended.phase == "succeeded"
+    assert report.found.phase == "succeeded"
 
 
 OTHERS = {
