@@ -20,7 +20,7 @@ from evenkeel.core.scheduler import Scheduler, build_index
 LONGEST_SLEEP_S = 60.0
 """However far the next step is: a wall clock that was set meanwhile must be noticed."""
 
-GATHER_S = 0.004
+GATHER_S = 0.008
 """What arrives within it is read by one step. In a herd every message would have a step of its own,
 and the steps would cost more than the messages; due instants are not put off by it."""
 

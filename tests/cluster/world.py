@@ -74,6 +74,8 @@ class World:
                 if attempt == 2 or verb == "POST":
                     raise
                 continue
+            if answer.status == 429:  # in plain text
+                raise RefusedError(answer.status, content.decode())
             found: Json = json.loads(content) if content else {}
             if answer.status >= 300:
                 raise RefusedError(answer.status, str(found.get("message", "")))

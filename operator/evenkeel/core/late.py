@@ -18,6 +18,11 @@ from evenkeel.resource import rfc3339
 HELD_RETRY_LIMIT_S = 30
 """A quota that heals is noticed within this; a schedule that never fits asks twice a minute."""
 
+BUSY = "TooManyRequests"
+BUSY_RETRY_S = 1.0
+"""After a 429 the lanes are closed for all, as long as the server says. A schedule that paused on
+its own as well, longer each time, would leave the server idle when it has room again."""
+
 
 def catch_up(state: State, entry: Entry) -> None:
     """Look for due times that are later than grace allows."""
@@ -204,6 +209,8 @@ def hold(state: State, entry: Entry, run: Run, reason: str, message: str) -> Non
     entry.hold_message = message
     if state.now >= entry.hold_until:  # those sent beside it say the same
         delay_s = min(HELD_RETRY_LIMIT_S, 2.0 ** min(entry.held_count, 10))
+        if reason == BUSY:
+            delay_s = BUSY_RETRY_S
         entry.held_count += 1
         entry.hold_until = state.now + delay_s
     if entry.held_count == 1:

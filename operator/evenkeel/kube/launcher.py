@@ -205,7 +205,8 @@ class Launcher:
             self._count(Verdict.UNKNOWN, self._clock.monotonic() - began)
             self._aside.spawn(self._read_by_name(effect, ref, sent_at, seen=False))
             return
-        verdict, reason = classify(reply)
+        uid = created_uid(reply)
+        verdict, reason = classify(reply, uid)
         if verdict is not Verdict.ADOPTED:  # whether it is or is taken, its reading will say
             self._count(verdict, self._clock.monotonic() - began)
         if reply.status == 429:
@@ -217,7 +218,7 @@ class Launcher:
             self._aside.spawn(self._read_by_name(effect, ref, sent_at, seen=seen))
             return
         if reply.ok:
-            ref = JobRef(ref.ns, ref.name, created_uid(reply))
+            ref = JobRef(ref.ns, ref.name, uid)
         message = "" if reply.ok else reply.message  # the answer to a create is the whole Job
         await self._tell(effect, ref, verdict, sent_at, reason, message)
 
@@ -285,13 +286,14 @@ class Launcher:
 
 
 def created_uid(reply: Reply) -> str:
-    """The uid of the Job that the answer shows."""
-    return str((reply.json().get("metadata") or {}).get("uid", ""))
+    """The uid of the Job that a success shows."""
+    return str((reply.json().get("metadata") or {}).get("uid", "")) if reply.ok else ""
 
 
-def classify(reply: Reply) -> tuple[Verdict, str]:
-    """What an answer to a create proves. ADOPTED here means: exists, to be read by name."""
-    if reply.ok and created_uid(reply):
+def classify(reply: Reply, uid: str) -> tuple[Verdict, str]:
+    """What an answer to a create proves; `uid` is that of the Job it shows. ADOPTED here means:
+    exists, to be read by name."""
+    if reply.ok and uid:
         return Verdict.CREATED, ""
     if reply.ok:
         return Verdict.UNKNOWN, "NoJobInAnswer"  # a proxy's page, not the API server's word

@@ -200,6 +200,15 @@ def test_one_answered_create_tells_all_that_the_api_server_is_there_again():
     assert tries == 6
 
 
+def test_after_a_429_the_pause_is_the_servers_and_does_not_grow():
+    world = World(answering=lambda _: None).see(every(600)).run_until("10:10:00")
+    while world.now < instant("10:10:20"):
+        for launch in list(world.in_flight):
+            world.answer(launch, Verdict.HELD, reason="TooManyRequests")
+        world.run_until(world.now + 0.5)
+    assert 15 <= len(world.launches) <= 21
+
+
 def test_a_held_run_is_not_tried_hotly():
     world = World(answering=held).see(every(3600)).run_until("12:00")
     assert len(world.launches) < 200
