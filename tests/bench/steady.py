@@ -68,8 +68,8 @@ def rows() -> Iterator[dict[str, Any]]:
     valid = idle_share >= LEAST_IDLE
     if not valid:
         say(f"       steady: INVALID, the machine was idle for {idle_share:.0%} only")
-    expected = COUNT / EVERY_S * span_s
-    assert len(late_s) > 0.99 * expected, f"{len(late_s)} creates, {expected:.0f} were due"
+    expected = COUNT // EVERY_S * span_s  # 16 in some seconds, 17 in the others
+    assert len(late_s) > 0.99 * expected, f"{len(late_s)} creates, {expected} or more were due"
     beside = {
         "valid": valid,
         "machine_idle": idle_share,
