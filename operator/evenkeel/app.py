@@ -128,7 +128,7 @@ class Operator:
             observe_step=metrics.stepped,
         )
         metrics.gauges(self._gauges)
-        self._picture = self.scheduler.distribution()
+        self._picture = self.scheduler.state.load.distribution(int(clock.now()))
         metrics.distribution(lambda: self._picture)
 
     async def ask(self, question: Callable[[Ask], Message]) -> Any:

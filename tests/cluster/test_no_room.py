@@ -25,7 +25,6 @@ from tests.cluster.world import (
 )
 
 FLOW = "/apis/flowcontrol.apiserver.k8s.io/v1"
-RBAC = "/apis/rbac.authorization.k8s.io/v1"
 USER = "evenkeel-without-room"
 INSTANTS = 3
 IN_FLIGHT = 8
@@ -36,15 +35,11 @@ RETRY_AFTER_S = 1
 @pytest.fixture
 def user(kwok_cluster: Cluster) -> Iterator[Path]:
     """An administrator whom fair queuing counts: those of system:masters it lets pass."""
-    world = World(kwok_cluster)
     install(kwok_cluster)
-    subject = {"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": USER}
-    role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"}
-    body = {"metadata": {"name": USER}, "roleRef": role, "subjects": [subject]}
-    world.call("POST", f"{RBAC}/clusterrolebindings", body)
+    binding = ("clusterrolebinding", USER)
+    kwok_cluster.kubectl("create", *binding, "--clusterrole=cluster-admin", f"--user={USER}")
     yield kwok_cluster.user_kubeconfig(USER)
-    world.call("DELETE", f"{RBAC}/clusterrolebindings/{USER}")
-    world.close()
+    kwok_cluster.kubectl("delete", *binding)
 
 
 @contextmanager

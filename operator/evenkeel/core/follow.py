@@ -1,22 +1,21 @@
-"""What Jobs and creates tell of runs: adopted, started, ended, retried, lost."""
+"""What Jobs tell of runs: adopted, started, ended, retried, lost."""
 
 import datetime as dt
 import re
 
-from evenkeel.core import history, late, take
-from evenkeel.core.effects import FindJob, LookAtPods, Observed
+from evenkeel.core import history, take
+from evenkeel.core.agenda import DeletionDeadline, PendingDeadline
+from evenkeel.core.effects import FindJob, LookAtPods
 from evenkeel.core.entry import Entry, Run
 from evenkeel.core.messages import (
     UNREADABLE,
     JobGone,
     JobSeen,
     JobsListed,
-    Launched,
     PodsLookedAt,
-    PutBack,
 )
-from evenkeel.core.state import DeletionDeadline, DoomPassed, PendingDeadline, State
-from evenkeel.model import Instant, JobFact, JobPhase, RunId, RunState, Verdict
+from evenkeel.core.state import State
+from evenkeel.model import Instant, JobFact, JobPhase, RunId, RunState
 from evenkeel.resource import rfc3339
 from evenkeel.resource.job import job_name
 
@@ -38,116 +37,6 @@ def due_of(job_name: str) -> Instant | None:
     except ValueError:
         return None
     return int(moment.timestamp())
-
-
-# --- creates --------------------------------------------------------------------------------------
-
-
-def launched(state: State, message: Launched) -> None:
-    """An orchestrator says what its create proved."""
-    entry = state.entries.get(message.run.uid)
-    if entry is None:
-        return  # the schedule is gone; the garbage collector takes the Job
-    _release_unreachable(state, entry, message)
-    if (message.run, message.attempt) in entry.doomed:
-        _undo(state, entry, message)
-        take.next_in_queue(state, entry)
-        return
-    run = entry.runs.get(message.run)
-    if run is None or run.attempt != message.attempt:
-        return
-    if message.verdict is not Verdict.HELD:
-        late.release(state, entry)
-    if run.state is RunState.RUNNING and message.verdict not in (Verdict.CREATED, Verdict.ADOPTED):
-        return  # the server did it after it was asked by name: the watch is the proof that counts
-    match message.verdict:
-        case Verdict.CREATED | Verdict.ADOPTED:
-            _created(state, entry, run, message)
-        case Verdict.TAKEN:
-            _cannot_be_created(state, entry, run, "NameTaken", message.message)
-        case Verdict.REFUSED:
-            _cannot_be_created(state, entry, run, "Refused", message.message)
-        case Verdict.UNKNOWN:
-            run.creating = False
-            state.end(entry, run, RunState.LOST, "outcome_unknown", message=message.message)
-            take.next_in_queue(state, entry)
-        case Verdict.HELD:
-            if message.reason == "NotCreated":
-                run.unanswered_at = state.now
-            state.condition(entry, "Degraded", "True", message.reason or "Held", message.message)
-            late.hold(state, entry, run, message.reason, message.message)
-
-
-def _release_unreachable(state: State, entry: Entry, message: Launched) -> None:
-    """One create that the API server answered tells all who wait for that to go on."""
-    if message.reason == "Unreachable":
-        state.unreachable[entry.uid] = None
-        return
-    if message.reason == "StatusNotWritten":
-        return  # no create was sent
-    for uid in state.unreachable:
-        if (other := state.entries.get(uid)) is not None:
-            late.release(state, other)
-    state.unreachable.clear()
-
-
-def _undo(state: State, entry: Entry, message: Launched) -> None:
-    """The run was cancelled while its create was under way."""
-    key = (message.run, message.attempt)
-    if message.verdict is Verdict.HELD and message.reason == "NotCreated":
-        # It may arrive yet: the doom stays for as long as that, or a cancelled run would run.
-        state.at(state.now + history.LATE_CREATE_S, DoomPassed(entry.uid, *key))
-        return
-    reason = entry.doomed.pop(key)
-    if message.verdict in (Verdict.CREATED, Verdict.ADOPTED):
-        state.delete_job(entry, message.ref, reason)
-
-
-def doom_passed(state: State, task: DoomPassed) -> None:
-    """No Job came of it."""
-    entry = state.entries.get(task.uid)
-    if entry is not None:
-        entry.doomed.pop((task.run, task.attempt), None)
-
-
-def _created(state: State, entry: Entry, run: Run, message: Launched) -> None:
-    lateness_s = message.sent_at - run.id.due
-    if message.verdict is Verdict.CREATED and run.attempt == 1 and not run.late:
-        state.emit(Observed("lateness", max(0.0, lateness_s)))
-    if run.state is not RunState.RUNNING:  # the watch may have told of it first
-        run.ref = message.ref
-        run.created_at = state.now
-        state.running(entry, run)
-    state.tell(entry, "Created", f"created job {message.ref.name}")
-    state.condition(entry, "Degraded", "False", "AsExpected")
-    if message.found is not None:
-        follow(state, entry, run, message.found)
-
-
-def _cannot_be_created(state: State, entry: Entry, run: Run, reason: str, message: str) -> None:
-    run.creating = False
-    state.condition(entry, "Degraded", "True", reason, message)
-    state.tell(entry, reason, message, warning=True)
-    state.log("create refused", level="warning", schedule=entry.key, reason=reason)
-    words = {"NameTaken": "name_taken", "Refused": "refused"}
-    state.end(entry, run, RunState.FAILED, words[reason], message=message)
-    take.next_in_queue(state, entry)
-
-
-def put_back(state: State, message: PutBack) -> None:
-    """Shutdown came before the create: the due time is nobody's, the next process finds it."""
-    entry = state.entries.get(message.run.uid)
-    if entry is None:
-        return
-    entry.doomed.pop((message.run, message.attempt), None)  # cancelled in its lane: no Job to undo
-    run = entry.runs.get(message.run)
-    if run is None or run.attempt != message.attempt or run.state is not RunState.PENDING:
-        return
-    run.creating = False
-    run.prepared = False
-    if not run.waits and run.attempt == 1:
-        run.move(RunState.SCHEDULED)
-    state.dirty(entry)  # where the mark was written ahead of the create, it is `waiting` now
 
 
 # --- Jobs -----------------------------------------------------------------------------------------
@@ -210,7 +99,7 @@ def follow(state: State, entry: Entry, run: Run, fact: JobFact) -> None:
     elif fact.phase is JobPhase.FAILED:
         _attempt_failed(state, entry, run, fact)
     elif fact.deleting:
-        _watch_deletion(state, entry, run)
+        _watch_deletion(state, run)
     elif fact.phase is JobPhase.WAITING and fact.started is not None:
         _watch_pending(state, entry, run, fact.started)
 
@@ -326,19 +215,19 @@ def _forget_facts(state: State, ns: str) -> None:
 # --- Jobs that do not go ----------------------------------------------------------------------
 
 
-def _watch_deletion(state: State, entry: Entry, run: Run) -> None:
+def _watch_deletion(state: State, run: Run) -> None:
     if not run.deleting:
         run.deleting = True
         until = state.now + DELETION_PATIENCE_S
-        state.at(until, DeletionDeadline(entry.uid, run.id, run.attempt))
+        state.agenda.put(until, DeletionDeadline(run.id, run.attempt))
 
 
 def deletion_deadline(state: State, task: DeletionDeadline) -> None:
     """A finalizer that nobody takes away keeps a deleted Job, and would keep the run's place."""
-    entry = state.entries.get(task.uid)
-    run = entry.runs.get(task.run) if entry else None
-    if entry is None or run is None or run.attempt != task.attempt:
+    found = state.living(task.run, task.attempt)
+    if found is None:
         return
+    entry, run = found
     if run.state is RunState.RUNNING and run.deleting:
         _lose(state, entry, run, "is being deleted and does not go: look at its finalizers")
         take.next_in_queue(state, entry)
@@ -350,36 +239,38 @@ def deletion_deadline(state: State, task: DeletionDeadline) -> None:
 def _watch_pending(state: State, entry: Entry, run: Run, started: Instant) -> None:
     deadline_s = entry.schedule.pending_deadline_s if entry.schedule else None
     if deadline_s is not None:
-        _look_again(state, entry, run, started + deadline_s)
+        _look_again(state, run, started + deadline_s)
 
 
-def _look_again(state: State, entry: Entry, run: Run, deadline: Instant) -> None:
+def _look_again(state: State, run: Run, deadline: Instant) -> None:
     """A deadline of years must not stay on the agenda for years after its run has ended."""
     at = min(deadline, state.now + PENDING_LOOK_S)
-    state.at(at, PendingDeadline(entry.uid, run.id, run.attempt))
+    state.agenda.put(at, PendingDeadline(run.id, run.attempt))
 
 
 def pending_deadline(state: State, task: PendingDeadline) -> None:
     """A Pod must have started by now; find out why not before ending the attempt."""
-    entry = state.entries.get(task.uid)
-    run = entry.runs.get(task.run) if entry else None
-    if entry is None or run is None or run.attempt != task.attempt or run.ref is None:
+    found = state.living(task.run, task.attempt)
+    if found is None:
         return
+    entry, run = found
     deadline_s = entry.schedule.pending_deadline_s if entry.schedule else None
     if run.phase is not JobPhase.WAITING or deadline_s is None or run.started is None:
+        return
+    if run.ref is None:
         return
     if state.now >= run.started + deadline_s:  # a suspension in between starts the clock anew
         state.emit(LookAtPods(run.id, run.attempt, run.ref))
     else:
-        _look_again(state, entry, run, run.started + deadline_s)
+        _look_again(state, run, run.started + deadline_s)
 
 
 def pods_looked_at(state: State, message: PodsLookedAt) -> None:
     """No Pod started in time: the attempt failed, and its Job must not start later."""
-    entry = state.entries.get(message.run.uid)
-    run = entry.runs.get(message.run) if entry else None
-    if entry is None or run is None or run.attempt != message.attempt or message.started:
+    found = state.living(message.run, message.attempt)
+    if found is None or message.started:
         return
+    entry, run = found
     if run.state is not RunState.RUNNING or run.ref is None:
         return
     if message.reason == UNREADABLE:

@@ -77,14 +77,7 @@ def unclaimed(entry: Entry, first: Instant, end: Instant) -> Span | None:
 def miss(state: State, entry: Entry, missed: Missed) -> None:
     """Nobody was there in time: counted as one span, and said to the owner."""
     span = missed.span
-    state.end_span(
-        entry,
-        first=span.first,
-        last=span.last,
-        count=span.count,
-        state=RunState.MISSED,
-        reason=missed.reason,
-    )
+    state.end_span(entry, span, RunState.MISSED, missed.reason)
     first, last = rfc3339.show(span.first), rfc3339.show(span.last)
     what = (
         f"the run due {first} was"

@@ -218,11 +218,11 @@ def planned(state: State, message: RebalancePlanned) -> None:
 
 
 def _plan(state: State, ask: Ask, *, execute: bool) -> None:
-    settings, now_load = state.settings, load(state)
+    settings, current = state.settings, load(state)
     work = PlanRebalance(
         ask=ask,
         execute=execute,
-        load=now_load.snapshot(),
+        load=current.snapshot(),
         now=int(state.now),
         pre_schedule_s=settings.pre_schedule_s,
         cooldown_s=settings.placement_cooldown_s,
@@ -230,7 +230,7 @@ def _plan(state: State, ask: Ask, *, execute: bool) -> None:
         running=_running(state),
         last_runs=_last_runs(state),
     )
-    if len(now_load.members) > INLINE_PLACED:
+    if len(current.members) > INLINE_PLACED:
         state.emit(work)
     else:
         _use(state, ask, make_plan(work), execute=execute)
@@ -281,7 +281,7 @@ def _execute(state: State, ask: Ask, plan: Plan) -> None:
 def _move(state: State, move: Move) -> None:
     entry = state.entries[state.uid_by_key[move.key]]
     assert entry.placed is not None
-    member = balance.moved(load(state).members[move.key], move, int(state.now))
+    member = balance.moved(state.load.members[move.key], move, int(state.now))
     change_phase(
         state,
         entry,

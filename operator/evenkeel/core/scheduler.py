@@ -8,14 +8,13 @@ process, and none is launched before its instant. Does not guarantee that a run 
 launcher in the world: the Job's name does (see `resource.job`).
 """
 
-import heapq
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from evenkeel.balance import Distribution
-from evenkeel.core import admit, answer, follow, history, late, messages, placing, take
+from evenkeel.core import admit, answer, creates, follow, history, late, messages, placing, take
+from evenkeel.core.agenda import DeletionDeadline, DoomPassed, PendingDeadline, Start
 from evenkeel.core.document import say_whether_active, status_document
 from evenkeel.core.effects import (
     BuildIndex,
@@ -29,7 +28,7 @@ from evenkeel.core.effects import (
 from evenkeel.core.inbox import Inbox
 from evenkeel.core.index import RunIndex
 from evenkeel.core.messages import Document, Message
-from evenkeel.core.state import DeletionDeadline, DoomPassed, PendingDeadline, Start, State
+from evenkeel.core.state import State
 from evenkeel.model import RunState
 from evenkeel.settings import Settings
 from evenkeel.when import columns, expand
@@ -108,10 +107,6 @@ class Scheduler:
         """The resourceVersion at which a schedule was first seen."""
         entry = self.state.entries.get(uid)
         return entry.version if entry else ""
-
-    def distribution(self) -> Distribution:
-        """How even the next 24 hours are."""
-        return self.state.load.distribution(int(self.state.now))
 
     # --- time -----------------------------------------------------------------------------------
 
@@ -216,19 +211,18 @@ class Scheduler:
     def _work_off_agenda(self) -> bool:
         state = self.state
         for _ in range(STARTS_PER_STEP):
-            if not state.agenda or state.agenda[0][0] > state.now:
+            if state.agenda.next_at > state.now:
                 return False
-            task = heapq.heappop(state.agenda)[-1]
-            match task:
-                case Start():
+            match state.agenda.pop():
+                case Start() as task:
                     take.start(state, task)
-                case PendingDeadline():
+                case PendingDeadline() as task:
                     follow.pending_deadline(state, task)
-                case DoomPassed():
-                    follow.doom_passed(state, task)
-                case DeletionDeadline():
+                case DoomPassed() as task:
+                    creates.doom_passed(state, task)
+                case DeletionDeadline() as task:
                     follow.deletion_deadline(state, task)
-        return bool(state.agenda) and state.agenda[0][0] <= state.now
+        return state.agenda.next_at <= state.now
 
     # --- 3 --------------------------------------------------------------------------------------
 
@@ -305,7 +299,7 @@ class Scheduler:
             latest = min(latest, following[0] - state.settings.pre_schedule_s)
         if state.index_dirty and not state.index_building:
             latest = min(latest, state.index_built_at + self._index_pause_s)
-        return min(latest, state.agenda[0][0]) if state.agenda else latest
+        return min(latest, state.agenda.next_at)
 
     @property
     def ready(self) -> bool:
@@ -338,8 +332,8 @@ _HANDLERS: dict[type[Message], Callable[[Scheduler, Any], None]] = {
     messages.JobSeen: lambda self, message: follow.job_seen(self.state, message),
     messages.JobGone: lambda self, message: follow.job_gone(self.state, message),
     messages.JobsListed: lambda self, message: follow.jobs_listed(self.state, message),
-    messages.Launched: lambda self, message: follow.launched(self.state, message),
-    messages.PutBack: lambda self, message: follow.put_back(self.state, message),
+    messages.Launched: lambda self, message: creates.launched(self.state, message),
+    messages.PutBack: lambda self, message: creates.put_back(self.state, message),
     messages.PodsLookedAt: lambda self, message: follow.pods_looked_at(self.state, message),
     messages.TemplateChecked: Scheduler._template_checked,
     messages.StatusWritten: Scheduler._status_written,

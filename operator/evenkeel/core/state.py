@@ -1,11 +1,9 @@
 """All that the scheduler knows, and the verbs that end, launch and write.
 
-`scheduler.py` steps through it; `admit`, `take`, `follow` and `answer` are its chapters. Nobody
-else holds a reference. The agenda is a heap of (instant, what); what is no longer true when its
-instant comes is dropped then, so nothing is ever searched for in it.
+`scheduler.py` steps through it; `admit`, `adopt`, `take`, `late`, `creates`, `follow`, `placing` and
+`answer` are its chapters. Nobody else holds a reference.
 """
 
-import heapq
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -13,6 +11,7 @@ from typing import Any
 
 from evenkeel.balance import LoadMap, Plan
 from evenkeel.core import history
+from evenkeel.core.agenda import Agenda, Start
 from evenkeel.core.effects import (
     Effect,
     Launch,
@@ -27,6 +26,7 @@ from evenkeel.core.entry import Entry, Run
 from evenkeel.core.inbox import Inbox
 from evenkeel.core.index import IndexCell, nothing_yet
 from evenkeel.core.messages import ScheduleSeen
+from evenkeel.core.missed import Span
 from evenkeel.model import (
     Concurrency,
     Instant,
@@ -51,45 +51,6 @@ SHORT_TTL_S = 300
 
 CATCH_UP_NAMES_LIMIT = 10_000
 """No list of due times in the core is longer, whatever a spec asks for."""
-
-
-@dataclass(frozen=True, slots=True)
-class Start:
-    """On the agenda: a run's instant, or its next try."""
-
-    uid: str
-    run: RunId
-    attempt: int
-
-
-@dataclass(frozen=True, slots=True)
-class PendingDeadline:
-    """On the agenda: by now a Pod of this attempt must have started."""
-
-    uid: str
-    run: RunId
-    attempt: int
-
-
-@dataclass(frozen=True, slots=True)
-class DoomPassed:
-    """On the agenda: a create that got no answer cannot arrive any more."""
-
-    uid: str
-    run: RunId
-    attempt: int
-
-
-@dataclass(frozen=True, slots=True)
-class DeletionDeadline:
-    """On the agenda: by now a Job that is being deleted must have gone."""
-
-    uid: str
-    run: RunId
-    attempt: int
-
-
-Task = Start | PendingDeadline | DoomPassed | DeletionDeadline
 
 
 @dataclass(slots=True)
@@ -128,8 +89,7 @@ class State:
     early_ordered: bool = False
     unreachable: dict[str, None] = field(default_factory=dict)
     """Schedules that wait for the API server to answer anybody's create."""
-    agenda: list[tuple[float, int, Task]] = field(default_factory=list)
-    agenda_count: int = 0
+    agenda: Agenda = field(default_factory=Agenda)
     load: LoadMap = field(default_factory=lambda: LoadMap(0))
     reweigh: dict[str, None] = field(default_factory=dict)
     """Schedules whose load has changed in this step; in order, or no replay would be one."""
@@ -165,6 +125,12 @@ class State:
         """How many those are."""
         return len(self.entries) + len(self.early)
 
+    def living(self, run_id: RunId, attempt: int) -> tuple[Entry, Run] | None:
+        """A run that is at this attempt, and its schedule; None: it is not any more."""
+        entry = self.entries.get(run_id.uid)
+        run = entry.runs.get(run_id) if entry else None
+        return (entry, run) if entry and run and run.attempt == attempt else None
+
     # --- saying ---------------------------------------------------------------------------------
 
     def emit(self, effect: Effect) -> None:
@@ -179,15 +145,10 @@ class State:
         """A Kubernetes Event for the schedule's owner."""
         self.emit(Told(entry.uid, entry.ns, entry.name, warning, reason, message[:1024]))
 
-    def at(self, when: float, task: Task) -> None:
-        """Put a task on the agenda."""
-        self.agenda_count += 1
-        heapq.heappush(self.agenda, (when, self.agenda_count, task))
-
     def again(self, run: Run, *, at: float) -> None:
         """Put a run's next try on the agenda."""
         run.retry_at = at
-        self.at(at, Start(run.id.uid, run.id, run.attempt))
+        self.agenda.put(at, Start(run.id, run.attempt))
 
     def dirty(self, entry: Entry) -> None:
         """The status is to be written: at most one patch per schedule and second."""
@@ -217,7 +178,7 @@ class State:
         entry.advance(due)
         if due > self.now:
             self.prepare(entry, run)
-        self.at(max(due, 0), Start(entry.uid, run.id, run.attempt))
+        self.agenda.put(max(due, 0), Start(run.id, run.attempt))
         return run
 
     def reindex(self, entry: Entry) -> None:
@@ -326,27 +287,18 @@ class State:
             for open in older[: max(0, WAITING_COUNT - len(entry.waiting))]:
                 del entry.open[open]
 
-    def end_span(
-        self,
-        entry: Entry,
-        *,
-        first: Instant,
-        last: Instant,
-        count: int,
-        state: RunState,
-        reason: str,
-    ) -> None:
-        """`count` due times that were never runs of their own get one verdict as a whole."""
-        entry.count(state, count)
+    def end_span(self, entry: Entry, span: Span, state: RunState, reason: str) -> None:
+        """Due times that were never runs of their own get one verdict as a whole."""
+        entry.count(state, span.count)
         entry.last_result = state.value
-        entry.remember(RecentRun(last, state, reason=reason), limit=RECENT_COUNT)
+        entry.remember(RecentRun(span.last, state, reason=reason), limit=RECENT_COUNT)
         self.emit(
             Recorded(
                 uid=entry.uid,
                 key=entry.key,
-                first=first,
-                last=last,
-                count=count,
+                first=span.first,
+                last=span.last,
+                count=span.count,
                 state=state,
                 reason=reason,
             )

@@ -3,9 +3,10 @@
 import math
 
 from evenkeel.core import late
+from evenkeel.core.agenda import Start
 from evenkeel.core.entry import Entry, Run
 from evenkeel.core.overlap import Overlap, overlap
-from evenkeel.core.state import Start, State
+from evenkeel.core.state import State
 from evenkeel.model import Instant, RunState
 from evenkeel.resource import rfc3339
 from evenkeel.resource.status import WAITING_COUNT
@@ -46,14 +47,7 @@ def pass_over(state: State, entry: Entry, *, reason: str) -> None:
     first, end = entry.cursor + 1, math.floor(state.now) + 1
     span = late.unclaimed(entry, first, end)
     if span is not None:
-        state.end_span(
-            entry,
-            first=span.first,
-            last=span.last,
-            count=span.count,
-            state=RunState.SKIPPED,
-            reason=reason,
-        )
+        state.end_span(entry, span, RunState.SKIPPED, reason)
     entry.stand_in_waiting()
     entry.advance(end - 1)
 
@@ -73,11 +67,11 @@ def offer(state: State, entry: Entry, due: Instant) -> None:
 
 def start(state: State, task: Start) -> None:
     """The instant of a run, or of its next try, has come."""
-    entry = state.entries.get(task.uid)
-    run = entry.runs.get(task.run) if entry else None
-    if entry is None or run is None or run.attempt != task.attempt or run.creating:
+    found = state.living(task.run, task.attempt)
+    if found is None:
         return
-    if run.state is RunState.RUNNING or run.reason == "queued":
+    entry, run = found
+    if run.creating or run.state is RunState.RUNNING or run.reason == "queued":
         return
     if state.now < run.retry_at:
         return  # put off since

@@ -1,0 +1,116 @@
+"""What creates prove of runs: their Job exists, is somebody else's, is refused, held, or undone."""
+
+from evenkeel.core import follow, history, late, take
+from evenkeel.core.agenda import DoomPassed
+from evenkeel.core.effects import Observed
+from evenkeel.core.entry import Entry, Run
+from evenkeel.core.messages import Launched, PutBack
+from evenkeel.core.state import State
+from evenkeel.model import RunState, Verdict
+
+
+def launched(state: State, message: Launched) -> None:
+    """An orchestrator says what its create proved."""
+    entry = state.entries.get(message.run.uid)
+    if entry is None:
+        return  # the schedule is gone; the garbage collector takes the Job
+    _release_unreachable(state, entry, message)
+    if (message.run, message.attempt) in entry.doomed:
+        _undo(state, entry, message)
+        take.next_in_queue(state, entry)
+        return
+    run = entry.runs.get(message.run)
+    if run is None or run.attempt != message.attempt:
+        return
+    if message.verdict is not Verdict.HELD:
+        late.release(state, entry)
+    if run.state is RunState.RUNNING and message.verdict not in (Verdict.CREATED, Verdict.ADOPTED):
+        return  # the server did it after it was asked by name: the watch is the proof that counts
+    match message.verdict:
+        case Verdict.CREATED | Verdict.ADOPTED:
+            _created(state, entry, run, message)
+        case Verdict.TAKEN:
+            _cannot_be_created(state, entry, run, "NameTaken", message.message)
+        case Verdict.REFUSED:
+            _cannot_be_created(state, entry, run, "Refused", message.message)
+        case Verdict.UNKNOWN:
+            run.creating = False
+            state.end(entry, run, RunState.LOST, "outcome_unknown", message=message.message)
+            take.next_in_queue(state, entry)
+        case Verdict.HELD:
+            if message.reason == "NotCreated":
+                run.unanswered_at = state.now
+            state.condition(entry, "Degraded", "True", message.reason or "Held", message.message)
+            late.hold(state, entry, run, message.reason, message.message)
+
+
+def _release_unreachable(state: State, entry: Entry, message: Launched) -> None:
+    """One create that the API server answered tells all who wait for that to go on."""
+    if message.reason == "Unreachable":
+        state.unreachable[entry.uid] = None
+        return
+    if message.reason == "StatusNotWritten":
+        return  # no create was sent
+    for uid in state.unreachable:
+        if (other := state.entries.get(uid)) is not None:
+            late.release(state, other)
+    state.unreachable.clear()
+
+
+def _undo(state: State, entry: Entry, message: Launched) -> None:
+    """The run was cancelled while its create was under way."""
+    key = (message.run, message.attempt)
+    if message.verdict is Verdict.HELD and message.reason == "NotCreated":
+        # It may arrive yet: the doom stays for as long as that, or a cancelled run would run.
+        state.agenda.put(state.now + history.LATE_CREATE_S, DoomPassed(*key))
+        return
+    reason = entry.doomed.pop(key)
+    if message.verdict in (Verdict.CREATED, Verdict.ADOPTED):
+        state.delete_job(entry, message.ref, reason)
+
+
+def doom_passed(state: State, task: DoomPassed) -> None:
+    """No Job came of it."""
+    entry = state.entries.get(task.run.uid)
+    if entry is not None:
+        entry.doomed.pop((task.run, task.attempt), None)
+
+
+def _created(state: State, entry: Entry, run: Run, message: Launched) -> None:
+    lateness_s = message.sent_at - run.id.due
+    if message.verdict is Verdict.CREATED and run.attempt == 1 and not run.late:
+        state.emit(Observed("lateness", max(0.0, lateness_s)))
+    if run.state is not RunState.RUNNING:  # the watch may have told of it first
+        run.ref = message.ref
+        run.created_at = state.now
+        state.running(entry, run)
+    state.tell(entry, "Created", f"created job {message.ref.name}")
+    state.condition(entry, "Degraded", "False", "AsExpected")
+    if message.found is not None:
+        follow.follow(state, entry, run, message.found)
+
+
+def _cannot_be_created(state: State, entry: Entry, run: Run, reason: str, message: str) -> None:
+    run.creating = False
+    state.condition(entry, "Degraded", "True", reason, message)
+    state.tell(entry, reason, message, warning=True)
+    state.log("create refused", level="warning", schedule=entry.key, reason=reason)
+    words = {"NameTaken": "name_taken", "Refused": "refused"}
+    state.end(entry, run, RunState.FAILED, words[reason], message=message)
+    take.next_in_queue(state, entry)
+
+
+def put_back(state: State, message: PutBack) -> None:
+    """Shutdown came before the create: the due time is nobody's, the next process finds it."""
+    entry = state.entries.get(message.run.uid)
+    if entry is None:
+        return
+    entry.doomed.pop((message.run, message.attempt), None)  # cancelled in its lane: no Job to undo
+    run = entry.runs.get(message.run)
+    if run is None or run.attempt != message.attempt or run.state is not RunState.PENDING:
+        return
+    run.creating = False
+    run.prepared = False
+    if not run.waits and run.attempt == 1:
+        run.move(RunState.SCHEDULED)
+    state.dirty(entry)  # where the mark was written ahead of the create, it is `waiting` now
