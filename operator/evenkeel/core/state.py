@@ -1,7 +1,7 @@
 """All that the scheduler knows, and the verbs that end, launch and write.
 
-`scheduler.py` steps through it; `admit`, `adopt`, `take`, `late`, `creates`, `follow`, `placing` and
-`answer` are its chapters. Nobody else holds a reference.
+`scheduler.py` steps through it; `admit`, `adopt`, `take`, `late`, `creates`, `follow`, `placing`
+and `answer` are its chapters. Nobody else holds a reference.
 """
 
 from collections import deque
