@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import signal
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 
@@ -23,6 +24,13 @@ from tests.cluster.harness.report import say
 KEPT = os.environ.get("EVENKEEL_TEST_CLUSTER")
 
 _unavailable: dict[Pods, str] = {}  # why there is no such cluster in this session
+
+
+def pytest_configure() -> None:
+    """A shell without job control starts what goes into the background with Ctrl-C ignored, all
+    processes of ours inherit it, and those that a test interrupts would go on for ever."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
