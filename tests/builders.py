@@ -20,7 +20,8 @@ from typing import Any
 import orjson
 
 from evenkeel.core import effects, messages
-from evenkeel.core.scheduler import Scheduler, build_index
+from evenkeel.core.scheduler import Scheduler
+from evenkeel.loop import AWAY
 from evenkeel.model import (
     ENDED,
     At,
@@ -207,7 +208,8 @@ class World:
     logged: list[effects.Log] = field(default_factory=list)
     time_asked: int = 0
     stopped: bool = False
-    _answers: dict[object, Any] = field(default_factory=dict)
+    answers: dict[object, Any] = field(default_factory=dict)
+    """By who asked."""
 
     def __post_init__(self) -> None:
         self.scheduler = Scheduler(self.settings)
@@ -254,7 +256,7 @@ class World:
         """A question, and its answer."""
         asked = object()
         self.tell(question(asked))
-        return self._answers[asked]
+        return self.answers[asked]
 
     def cancel(self, of: Schedule, due: str) -> RunState | None:
         """Somebody ends a run."""
@@ -453,11 +455,10 @@ class World:
                     self.write(uid)
             case effects.ConfirmTime():
                 self.time_asked += 1
-            case effects.BuildIndex():
-                built = messages.IndexBuilt(build_index(effect))
-                self.scheduler.inbox.hint("index", built)
+            case effects.BuildIndex() | effects.PlanRebalance() | effects.ConfirmRebalance():
+                self.scheduler.inbox.hint(object(), AWAY[type(effect)](effect))
             case effects.Answer(ask=ask, value=value):
-                self._answers[ask] = value
+                self.answers[ask] = value
             case effects.Stopped():
                 self.stopped = True
 

@@ -6,16 +6,13 @@ defect in a step ends the process, because a scheduler that lost its state must 
 
 import asyncio
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
-from evenkeel.balance import Plan
 from evenkeel.clock import Clock, sleep
-from evenkeel.core.effects import BuildIndex, Effect, PlanRebalance, Stopped
-from evenkeel.core.index import RunIndex
-from evenkeel.core.messages import IndexBuilt, RebalancePlanned, Shutdown
-from evenkeel.core.placing import make_plan
-from evenkeel.core.scheduler import Scheduler, build_index
+from evenkeel.core.effects import BuildIndex, ConfirmRebalance, Effect, PlanRebalance, Stopped
+from evenkeel.core.messages import Message, Shutdown
+from evenkeel.core.moving import make_plan, prove_plan
+from evenkeel.core.scheduler import Scheduler, make_index
 
 LONGEST_SLEEP_S = 60.0
 """However far the next step is: a wall clock that was set meanwhile must be noticed."""
@@ -23,6 +20,13 @@ LONGEST_SLEEP_S = 60.0
 GATHER_S = 0.008
 """What arrives within it is read by one step. In a herd every message would have a step of its own,
 and the steps would cost more than the messages; due instants are not put off by it."""
+
+AWAY: dict[type[Effect], Callable[[Any], Message]] = {
+    BuildIndex: make_index,
+    PlanRebalance: make_plan,
+    ConfirmRebalance: prove_plan,
+}
+"""Pure work for another thread; what it returns is told to the scheduler."""
 
 
 class Loop:
@@ -71,34 +75,22 @@ class Loop:
             asyncio.get_running_loop().call_later(0.05, self.stop)
 
     def _hand_on(self, effect: Effect) -> None:
-        if isinstance(effect, BuildIndex):
-            task = asyncio.get_running_loop().run_in_executor(None, build_index, effect)
-            task.add_done_callback(self._index_built)
-            return
-        if isinstance(effect, PlanRebalance):
-            work = asyncio.get_running_loop().run_in_executor(None, make_plan, effect)
-            work.add_done_callback(partial(self._planned, effect))
+        if (work := AWAY.get(type(effect))) is not None:
+            away = asyncio.get_running_loop().run_in_executor(None, work, effect)
+            away.add_done_callback(self._back)
             return
         self._carry_out(effect)
         if isinstance(effect, Stopped):
             self._stopped = True
 
-    def _index_built(self, done: "asyncio.Future[RunIndex]") -> None:
-        if not self._failed(done):
-            self._scheduler.inbox.hint("index", IndexBuilt(done.result()))
-
-    def _failed(self, done: "asyncio.Future[Any]") -> bool:
-        """Work on another thread that failed ends the loop as work in a step would."""
-        self._failure = self._failure or done.exception()
-        self._arrived.set()
-        return done.exception() is not None
-
-    def _planned(self, effect: PlanRebalance, done: "asyncio.Future[Plan]") -> None:
-        if self._failed(done):
-            return
-        message = RebalancePlanned(effect.ask, done.result(), effect.execute)
-        if not self._scheduler.inbox.offer(message):
-            asyncio.get_running_loop().call_later(0.05, self._planned, effect, done)
+    def _back(self, away: asyncio.Future[Message]) -> None:
+        """Work on another thread that failed ends the loop as work in a step would. What it found
+        is never refused: whoever asked for it has been counted already."""
+        if (error := away.exception()) is None:
+            self._scheduler.inbox.hint(away, away.result())
+        else:
+            self._failure = self._failure or error
+            self._arrived.set()
 
     async def _sleep_until(self, wake_at: float) -> None:
         # uvloop's timers may fire 0.6 ms early; the step then finds nothing and comes here again.

@@ -19,7 +19,7 @@ from evenkeel.balance.nouns import (
 )
 from evenkeel.balance.place import place, settled
 from evenkeel.balance.reasons import moved_sentence
-from evenkeel.balance.rebalance import confirm, moved, plan_rebalance
+from evenkeel.balance.rebalance import confirm, move_again, moved, plan_rebalance
 
 __all__ = [
     "Distribution",
@@ -32,6 +32,7 @@ __all__ = [
     "Skip",
     "Stale",
     "confirm",
+    "move_again",
     "moved",
     "moved_sentence",
     "place",

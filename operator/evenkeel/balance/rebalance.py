@@ -109,6 +109,24 @@ def confirm(
     )
 
 
+def move_again(
+    move: Move,
+    member: Member,
+    now: Instant,
+    *,
+    pre_schedule_s: float,
+    running: Collection[str] = (),
+    last_runs: Mapping[str, Instant] | None = None,
+) -> Move | Skip:
+    """One move of a confirmed plan as it can be carried out a moment later, on the member as it is
+    by then."""
+    if base_of(member.timing) != move.old_anchor:
+        return Skip(move.key, "placement_cooldown")  # its owner changed it, and it was placed anew
+    if member.pinned:
+        return Skip(move.key, "pinned")
+    return _again(move, member, now, Limits(pre_schedule_s, 0, 0, running, last_runs or {}))
+
+
 def moved(member: Member, move: Move, now: Instant) -> Member:
     """The member after the move: to be put into the load, and its anchor into its status."""
     return at_anchor(member, move.new_anchor, now)

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Any
 
-from evenkeel.balance import LoadMap
+from evenkeel.balance import LoadMap, Plan
 from evenkeel.core.messages import Ask
 from evenkeel.model import Instant, JobRef, RunId, RunState, Schedule
 from evenkeel.when import DueTimes
@@ -117,6 +117,20 @@ class PlanRebalance:
 
 
 @dataclass(frozen=True, slots=True)
+class ConfirmRebalance:
+    """Prove away from the loop that a plan still fits."""
+
+    ask: Ask
+    plan: Plan
+    load: LoadMap
+    """A copy, as for the search."""
+    now: Instant
+    pre_schedule_s: float
+    running: frozenset[str]
+    last_runs: dict[str, Instant]
+
+
+@dataclass(frozen=True, slots=True)
 class Recorded:
     """A run, or a span of `count` due times as a whole, has come to an end."""
 
@@ -188,6 +202,7 @@ Effect = (
     | ConfirmTime
     | BuildIndex
     | PlanRebalance
+    | ConfirmRebalance
     | Recorded
     | Observed
     | Told

@@ -4,7 +4,7 @@ these through the inbox; what comes back is an effect."""
 from dataclasses import dataclass
 from typing import Any
 
-from evenkeel.balance import Plan
+from evenkeel.balance import Plan, Stale
 from evenkeel.core.index import RunIndex
 from evenkeel.model import Instant, JobFact, JobRef, Rejection, RunId, Schedule, Verdict
 from evenkeel.resource.status import Memory
@@ -203,6 +203,14 @@ class RebalancePlanned:
 
 
 @dataclass(frozen=True, slots=True)
+class RebalanceConfirmed:
+    """What of a plan a `ConfirmRebalance` effect found to fit still."""
+
+    ask: Ask
+    found: Plan | Stale
+
+
+@dataclass(frozen=True, slots=True)
 class Shutdown:
     """Take no more due runs; put back those not yet begun."""
 
@@ -230,6 +238,7 @@ Message = (
     | PreviewRebalance
     | Rebalance
     | RebalancePlanned
+    | RebalanceConfirmed
     | Shutdown
 )
 Document = dict[str, Any]

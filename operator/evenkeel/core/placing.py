@@ -7,21 +7,13 @@ the other schedules, and written to the status; times follow by arithmetic, so n
 from dataclasses import replace
 
 from evenkeel import balance
-from evenkeel.balance import LoadMap, Member, Move, Plan
-from evenkeel.balance.nouns import DAY_SLOTS
+from evenkeel.balance import LoadMap, Member
 from evenkeel.core import take
-from evenkeel.core.effects import Answer, Observed, PlanRebalance
+from evenkeel.core.effects import Observed
 from evenkeel.core.entry import Entry
-from evenkeel.core.messages import (
-    Ask,
-    GetDistribution,
-    PreviewRebalance,
-    Rebalance,
-    RebalancePlanned,
-)
 from evenkeel.core.state import State
 from evenkeel.errors import BadField
-from evenkeel.model import SLOT_S, Instant, Interval, Schedule, Timing
+from evenkeel.model import Instant, Interval, Schedule, Timing
 from evenkeel.resource.status import Placed
 from evenkeel.when import DueTimes, compile_timing
 
@@ -29,12 +21,6 @@ REMEMBERED_S = 86_400
 """The same name applied again within a day gets its phase back."""
 
 REMEMBERED_LIMIT = 10_000
-
-PLANS_LIMIT = 20
-"""Previews that can still be confirmed; one holds every move of ten thousand schedules."""
-
-INLINE_PLACED = 300
-"""More are searched away from the loop: a plan for ten thousand takes up to two seconds."""
 
 
 def is_placed(timing: Timing) -> bool:
@@ -184,149 +170,3 @@ def _remembered(state: State, schedule: Schedule) -> Instant | None:
     if placed is None or state.now - since > REMEMBERED_S or not still_fits(schedule, placed):
         return None
     return placed.anchor
-
-
-# --- rebalance --------------------------------------------------------------------------------
-
-
-def distribution(state: State, message: GetDistribution) -> None:
-    """How even the next 24 hours are."""
-    state.emit(Answer(message.ask, load(state).distribution(int(state.now))))
-
-
-def preview(state: State, message: PreviewRebalance) -> None:
-    """What a rebalance would do."""
-    _plan(state, message.ask, execute=False)
-
-
-def rebalance(state: State, message: Rebalance) -> None:
-    """Carry out the plan that was shown, if it still fits; without one plan afresh."""
-    if message.plan_id is None:
-        _plan(state, message.ask, execute=True)
-        return
-    plan = state.plans.get(message.plan_id)
-    if plan is None:
-        sentence = "no such plan is known any more; ask for a new preview"
-        state.emit(Answer(message.ask, balance.Stale(sentence)))
-        return
-    _execute(state, message.ask, plan)
-
-
-def planned(state: State, message: RebalancePlanned) -> None:
-    """A plan that was searched for away from the loop."""
-    _use(state, message.ask, message.plan, execute=message.execute)
-
-
-def _plan(state: State, ask: Ask, *, execute: bool) -> None:
-    settings, current = state.settings, load(state)
-    work = PlanRebalance(
-        ask=ask,
-        execute=execute,
-        load=current.snapshot(),
-        now=int(state.now),
-        pre_schedule_s=settings.pre_schedule_s,
-        cooldown_s=settings.placement_cooldown_s,
-        protection_window_s=settings.protection_window_s,
-        running=_running(state),
-        last_runs=_last_runs(state),
-    )
-    if len(current.members) > INLINE_PLACED:
-        state.emit(work)
-    else:
-        _use(state, ask, make_plan(work), execute=execute)
-
-
-def make_plan(work: PlanRebalance) -> Plan:
-    """Search, on a load of its own: another thread may do it while the scheduler goes on."""
-    return balance.plan_rebalance(
-        work.load,
-        work.now,
-        pre_schedule_s=work.pre_schedule_s,
-        cooldown_s=work.cooldown_s,
-        protection_window_s=work.protection_window_s,
-        running=work.running,
-        last_runs=work.last_runs,
-    )
-
-
-def _use(state: State, ask: Ask, plan: Plan, *, execute: bool) -> None:
-    state.plans.pop(plan.plan_id, None)
-    state.plans[plan.plan_id] = plan
-    if len(state.plans) > PLANS_LIMIT:
-        del state.plans[next(iter(state.plans))]
-    if execute:
-        _execute(state, ask, plan)
-    else:
-        state.emit(Answer(ask, plan))
-
-
-def _execute(state: State, ask: Ask, plan: Plan) -> None:
-    now = int(state.now)
-    confirmed = balance.confirm(
-        plan,
-        load(state),
-        now,
-        pre_schedule_s=state.settings.pre_schedule_s,
-        running=_running(state),
-        last_runs=_last_runs(state),
-    )
-    if isinstance(confirmed, Plan):
-        for move in confirmed.moves:
-            _move(state, move)
-        _say(state, confirmed)
-        del state.plans[plan.plan_id]
-    state.emit(Answer(ask, confirmed))
-
-
-def _move(state: State, move: Move) -> None:
-    entry = state.entries[state.uid_by_key[move.key]]
-    assert entry.placed is not None
-    member = balance.moved(state.load.members[move.key], move, int(state.now))
-    change_phase(
-        state,
-        entry,
-        replace(
-            entry.placed,
-            anchor=move.new_anchor,
-            placed_at=int(state.now),
-            slot=slot_of(move.proposed_time),
-            reason=balance.moved_sentence(member, move.proposed_time),
-        ),
-    )
-    take.look_at(state, entry)
-    state.tell(entry, "Moved", entry.placed.reason)
-    state.emit(Observed("placed_rebalance", 1))
-
-
-def slot_of(instant: Instant) -> int:
-    """The slot of its UTC day, 0 to 95."""
-    return instant // SLOT_S % DAY_SLOTS
-
-
-def _say(state: State, plan: Plan) -> None:
-    for skip in plan.skipped:
-        state.log(
-            "job skipped during rebalance", level="warning", job_id=skip.key, reason=skip.reason
-        )
-    state.log(
-        "full rebalance completed",
-        moved=len(plan.moves),
-        skipped=len(plan.skipped),
-        old_score=round(plan.current_score, 4),
-        new_score=round(plan.projected_score, 4),
-    )
-    state.emit(Observed("rebalanced", 1))
-    state.emit(Observed("rebalance_moved", len(plan.moves)))
-    state.emit(Observed("rebalance_skipped", len(plan.skipped)))
-
-
-def _running(state: State) -> frozenset[str]:
-    return frozenset(entry.key for entry in state.entries.values() if entry.holding)
-
-
-def _last_runs(state: State) -> dict[str, Instant]:
-    return {
-        entry.key: entry.last_schedule or entry.placed.placed_at
-        for entry in state.entries.values()
-        if entry.placed is not None
-    }

@@ -13,7 +13,18 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from evenkeel.core import admit, answer, creates, follow, history, late, messages, placing, take
+from evenkeel.core import (
+    admit,
+    answer,
+    creates,
+    follow,
+    history,
+    late,
+    messages,
+    moving,
+    placing,
+    take,
+)
 from evenkeel.core.agenda import DeletionDeadline, DoomPassed, PendingDeadline, Start
 from evenkeel.core.document import say_whether_active, status_document
 from evenkeel.core.effects import (
@@ -164,7 +175,7 @@ class Scheduler:
             state.index_building = generation
             state.emit(build)
         else:
-            self._use_index(build_index(build))
+            self._index_built(make_index(build))
 
     @property
     def _index_pause_s(self) -> float:
@@ -172,10 +183,7 @@ class Scheduler:
 
     def _index_built(self, message: messages.IndexBuilt) -> None:
         self.state.index_building = 0
-        self._use_index(message.index)
-
-    def _use_index(self, index: RunIndex) -> None:
-        self.state.index.swap(index)
+        self.state.index.swap(message.index)
         self.state.emit(Observed("index_build", self.state.stopwatch() - self.state.index_began))
 
     # --- 2 --------------------------------------------------------------------------------------
@@ -237,10 +245,12 @@ class Scheduler:
         if state.can_tell_what_is_due:
             for uid in admit.next_early(state, SCHEDULES_PER_STEP):
                 admit.guarded(state, state.early.pop(uid))
+        moving.go_on(state)
         placing.load(state)
 
     def _shutdown(self) -> None:
         state = self.state
+        moving.finish(state)
         state.stopping = True
         for entry in state.entries.values():
             for run in entry.runs.values():
@@ -288,7 +298,9 @@ class Scheduler:
 
     def _wake_at(self, more_runs: bool) -> float:
         state = self.state
-        if more_runs or len(self.inbox) or (state.can_tell_what_is_due and state.early):
+        if more_runs or len(self.inbox):
+            return state.now
+        if state.can_tell_what_is_due and (state.early or state.moving):
             return state.now
         latest = state.now + state.settings.loop_interval_s
         if state.stopping or not state.can_tell_what_is_due:
@@ -310,10 +322,10 @@ class Scheduler:
         return state.index.current.generation > 0 and all(map(state.knows, state.listed_uids))
 
 
-def build_index(build: BuildIndex) -> RunIndex:
+def make_index(build: BuildIndex) -> messages.IndexBuilt:
     """Expand and sort. Pure, and safe on another thread: it reads only what the effect carries."""
     expansion = expand(columns(build.dues), build.origin, build.end)
-    return RunIndex(
+    index = RunIndex(
         generation=build.generation,
         origin=build.origin,
         end=build.end,
@@ -321,6 +333,7 @@ def build_index(build: BuildIndex) -> RunIndex:
         second=expansion.second,
         ordinal=expansion.ordinal,
     )
+    return messages.IndexBuilt(index)
 
 
 _HANDLERS: dict[type[Message], Callable[[Scheduler, Any], None]] = {
@@ -342,9 +355,10 @@ _HANDLERS: dict[type[Message], Callable[[Scheduler, Any], None]] = {
     messages.GetRun: lambda self, message: answer.get_run(self.state, message),
     messages.GetActiveRuns: lambda self, message: answer.get_active_runs(self.state, message),
     messages.GetSchedule: lambda self, message: answer.get_schedule(self.state, message),
-    messages.GetDistribution: lambda self, message: placing.distribution(self.state, message),
-    messages.PreviewRebalance: lambda self, message: placing.preview(self.state, message),
-    messages.Rebalance: lambda self, message: placing.rebalance(self.state, message),
-    messages.RebalancePlanned: lambda self, message: placing.planned(self.state, message),
+    messages.GetDistribution: lambda self, message: moving.distribution(self.state, message),
+    messages.PreviewRebalance: lambda self, message: moving.preview(self.state, message),
+    messages.Rebalance: lambda self, message: moving.rebalance(self.state, message),
+    messages.RebalancePlanned: lambda self, message: moving.planned(self.state, message),
+    messages.RebalanceConfirmed: lambda self, message: moving.confirmed(self.state, message),
     messages.Shutdown: lambda self, _: self._shutdown(),
 }

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from evenkeel.balance import LoadMap, Plan
+from evenkeel.balance import LoadMap, Move, Plan, Skip
 from evenkeel.core import history
 from evenkeel.core.agenda import Agenda, Start
 from evenkeel.core.effects import (
@@ -25,7 +25,7 @@ from evenkeel.core.effects import (
 from evenkeel.core.entry import Entry, Run
 from evenkeel.core.inbox import Inbox
 from evenkeel.core.index import IndexCell, nothing_yet
-from evenkeel.core.messages import ScheduleSeen
+from evenkeel.core.messages import Ask, ScheduleSeen
 from evenkeel.core.missed import Span
 from evenkeel.model import (
     Concurrency,
@@ -65,6 +65,18 @@ class Statistics:
 
 
 @dataclass(slots=True)
+class Moving:
+    """A rebalance that is being carried out."""
+
+    ask: Ask
+    plan: Plan
+    """As it was proven to fit."""
+    ahead: deque[Move | Skip]
+    made: list[Move] = field(default_factory=list)
+    skipped: list[Skip] = field(default_factory=list)
+
+
+@dataclass(slots=True)
 class State:
     """The world as the scheduler has it."""
 
@@ -96,6 +108,8 @@ class State:
     phases: dict[str, tuple[Placed, float]] = field(default_factory=dict)
     """Phases of names that went, and when: the same name within a day gets its own back."""
     plans: dict[str, Plan] = field(default_factory=dict)
+    """Those that were shown and may be confirmed, by id."""
+    moving: Moving | None = None
     ended: deque[tuple[float, RunId, RunState]] = field(default_factory=deque)
     ended_states: dict[RunId, RunState] = field(default_factory=dict)
     stopping: bool = False

@@ -182,7 +182,9 @@ def test_an_index_that_is_being_built_aside_during_an_edit_is_not_asked_about_it
 def _aside(world, built):
     pass_on = world.scheduler.inbox.hint
     return lambda key, message: (
-        built.append(message) if key == "index" and not built else pass_on(key, message)
+        built.append(message)
+        if isinstance(message, messages.IndexBuilt) and not built
+        else pass_on(key, message)
     )
 
 
