@@ -307,6 +307,10 @@ class Operator:
                 "Since the Jobs watch was last heard",
                 max(now - reflector.heard_at for reflector in self.jobs),
             ),
+            "evenkeel_schedules_silence_seconds": (
+                "Since all ScheduledJobs were last listed",
+                now - self.pruner.heard_at,
+            ),
         }
 
 

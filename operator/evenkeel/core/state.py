@@ -131,9 +131,12 @@ class State:
         """Without the Jobs, or by a clock that is not believed, nothing is reckoned with."""
         return self.jobs_listed and not self.holding_clock
 
-    def knows(self, uid: str) -> bool:
-        """Whether this schedule was ever shown to us."""
-        return uid in self.entries or uid in self.early
+    def knows(self, uid: str) -> int:
+        """The generation in which this schedule was last shown to us; 0: it never was."""
+        if (entry := self.entries.get(uid)) is not None:
+            return entry.generation
+        seen = self.early.get(uid)
+        return seen.schedule.generation if seen else 0
 
     def count_known(self) -> int:
         """How many those are."""

@@ -206,14 +206,16 @@ class Pruner:
         inbox: Inbox,
         *,
         now: Callable[[], float],
-        known: Callable[[str], bool],
+        known: Callable[[str], int],
         namespaces: tuple[str, ...],
         every_s: float,
         complain: Callable[[str, str], None] = lambda what, sentence: None,
         ready: Callable[[], bool] = lambda: True,
         known_count: Callable[[], int] = lambda: 0,
     ) -> None:
-        """Until it is `ready` the list is asked for again once no more become known: what was
+        """`known` tells the generation of a schedule that the scheduler has, 0 for none.
+
+        Until it is `ready` the list is asked for again once no more become known: what was
         deleted between it and kopf's own would be waited for till the next one."""
         self._ready = ready
         self._known_count = known_count
@@ -226,7 +228,9 @@ class Pruner:
         self._complain = complain
         self.see: Sight | None = None
         """Who is shown a schedule that the watch should have shown, if there is somebody."""
-        self._unseen: dict[str, str] = {}
+        self.heard_at = now()
+        """When all were listed last."""
+        self._unseen: frozenset[str] = frozenset()
 
     async def run(self) -> None:
         """List until cancelled."""
@@ -253,7 +257,7 @@ class Pruner:
     async def list_once(self) -> None:
         """Tell the scheduler which there are."""
         listed_at = self._now()
-        found: dict[str, str] = {}
+        found: dict[str, tuple[str, int]] = {}
         for ns in self._namespaces or ("",):
             path = (
                 f"{SCHEDULES}/namespaces/{ns}/scheduledjobs" if ns else f"{SCHEDULES}/scheduledjobs"
@@ -268,26 +272,31 @@ class Pruner:
                 if not metadata.get("resourceVersion"):
                     raise NoAnswer("not a list")  # taken for an empty one, it would prune them all
                 found |= {
-                    item["metadata"]["uid"]: schedule_path(
-                        item["metadata"].get("namespace", ""), item["metadata"].get("name", "")
+                    each["uid"]: (
+                        schedule_path(each.get("namespace", ""), each.get("name", "")),
+                        each.get("generation", 0),
                     )
-                    for item in page.get("items") or ()
-                    if not item["metadata"].get("deletionTimestamp")
+                    for each in (item["metadata"] for item in page.get("items") or ())
+                    if not each.get("deletionTimestamp")
                 }
                 if not (token := metadata.get("continue")):
                     break
                 params["continue"] = token
+        self.heard_at = listed_at
         self._inbox.hint("schedules", SchedulesListed(frozenset(found), listed_at))
         await self._show_unseen(found)
 
-    async def _show_unseen(self, found: dict[str, str]) -> None:
-        """A schedule that two lists show and no watch has shown: it would never run."""
+    async def _show_unseen(self, found: Mapping[str, tuple[str, int]]) -> None:
+        """A schedule, or an edit of one, that two lists show and no watch has shown: it would never
+        run, or by its old spec for ever."""
         if self.see is None:
             return
-        unseen = {uid: path for uid, path in found.items() if not self._known(uid)}
-        for uid in unseen.keys() & self._unseen.keys():
+        unseen = {
+            uid: path for uid, (path, generation) in found.items() if self._known(uid) < generation
+        }
+        for uid in unseen.keys() & self._unseen:
             reply = await self._api.call("GET", unseen[uid])
             if reply.ok:
                 self._complain("schedule not shown by its watch", unseen[uid])
                 self.see(None, reply.json())
-        self._unseen = unseen
+        self._unseen = frozenset(unseen)

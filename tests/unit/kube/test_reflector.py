@@ -1,5 +1,6 @@
 """List and watch: 410 both ways, empty closes, hangs, half lines, and never a hot loop."""
 
+import orjson
 import pytest
 from tests.builders import every, instant, job
 from tests.unit.kube.scripted import (
@@ -13,6 +14,7 @@ from tests.unit.kube.scripted import (
     virtually,
 )
 
+from evenkeel import clock as clocks
 from evenkeel.core.messages import JobGone, JobSeen, JobsListed
 from evenkeel.kube.api import Reply
 from evenkeel.kube.jobs import JobsListener
@@ -201,6 +203,36 @@ def test_the_pruner_tells_of_all_pages_and_when_they_were_asked_for():
     assert listed.listed_at == instant("10:00")
 
 
+@pytest.mark.parametrize(("has", "shown"), [(0, 1), (1, 1), (2, 0)])
+def test_what_two_lists_show_and_no_watch_is_fetched_and_shown(has, shown):
+    """A schedule that is not known, or only by an older generation."""
+    desk, seen, complaints = Desk(), [], []
+    metadata = {"uid": "a", "namespace": "shop", "name": "report", "generation": 2}
+    whole = Reply(200, orjson.dumps({"metadata": metadata, "spec": {}}))
+    api = ScriptedApi([listing({"metadata": metadata}), listing({"metadata": metadata}), whole])
+
+    async def scenario(clock):
+        pruner = Pruner(
+            api,
+            desk.inbox,
+            now=clock.now,
+            known=lambda uid: has,
+            namespaces=(),
+            every_s=600,
+            complain=lambda what, sentence: complaints.append((what, sentence)),
+        )
+        pruner.see = lambda kind, raw: seen.append((kind, raw["metadata"]["uid"]))
+        await pruner.list_once()
+        assert seen == []
+        await clocks.sleep(600)
+        await pruner.list_once()
+        assert clock.now() == pruner.heard_at
+
+    virtually(scenario)
+    assert seen == [(None, "a")] * shown
+    assert [what for what, _ in complaints] == ["schedule not shown by its watch"] * shown
+
+
 # --- Jobs -------------------------------------------------------------------------------------
 
 SEEN = every(60)
@@ -208,8 +240,6 @@ FACT = job(SEEN, "10:01")
 
 
 def raw_job(**changes):
-    import orjson
-
     from evenkeel.resource.job import render
 
     body = orjson.loads(render(SEEN, FACT.run))
