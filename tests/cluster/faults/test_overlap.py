@@ -1,0 +1,96 @@
+"""What a due time does while a run of the same schedule is there, on a real API server."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+from tests.cluster.faults.stage import MANY, scene, times
+from tests.cluster.world import World, due, eventually, seconds, template
+
+
+@scene(
+    lambda world, ns: world.create(
+        ns,
+        "it",
+        **times(3),
+        concurrencyPolicy="Forbid",
+        jobTemplate=template(fate="hang"),
+    )
+)
+def test_forbid_skips_what_comes_while_a_run_is_there(world: World, ns: str) -> None:
+    eventually(lambda: world.counts(ns, "it") == {"skipped": 2}, "two are skipped")
+
+    rows = world.recent(ns, "it")
+    assert [(row["state"], row.get("reason")) for row in rows] == [
+        ("skipped", "overlap"),
+        ("skipped", "overlap"),
+        ("running", None),
+    ]
+    assert len(world.jobs(ns)) == 1
+    assert world.status(ns, "it")["activeCount"] == 1
+
+
+@scene(
+    lambda world, ns: world.create(
+        ns,
+        "it",
+        **times(3),
+        concurrencyPolicy="Replace",
+        jobTemplate=template(fate="hang"),
+    )
+)
+def test_replace_cancels_the_one_before_and_keeps_its_record(world: World, ns: str) -> None:
+    eventually(lambda: world.counts(ns, "it") == {"cancelled": 2}, "two were replaced")
+
+    rows = world.recent(ns, "it")
+    assert [(row["state"], row.get("reason")) for row in rows] == [
+        ("running", None),
+        ("cancelled", "replaced"),
+        ("cancelled", "replaced"),
+    ]
+    eventually(lambda: len(world.jobs(ns)) == 1, "their Jobs are gone")
+    assert [due(job) for job in world.jobs(ns)] == [rows[0]["due"]]
+
+
+@scene(
+    lambda world, ns: world.create(
+        ns,
+        "it",
+        **times(3),
+        **MANY,
+        concurrencyPolicy="Queue",
+        jobTemplate=template(runs_for="1500ms"),
+    )
+)
+def test_queue_runs_them_all_one_after_the_other(world: World, ns: str) -> None:
+    eventually(lambda: world.counts(ns, "it") == {"succeeded": 3}, "all ran", within_s=60)
+
+    jobs = world.jobs(ns)
+    assert [due(job) for job in jobs] == sorted({due(job) for job in jobs})
+    for one, following in pairwise(jobs):
+        ended = seconds(one["status"]["completionTime"])
+        assert seconds(following["metadata"]["creationTimestamp"]) >= ended
+
+
+@scene(
+    lambda world, ns: world.create(
+        ns,
+        "it",
+        **times(4),
+        concurrencyPolicy="Queue",
+        maxQueued=1,
+        jobTemplate=template(fate="hang"),
+    )
+)
+def test_a_full_queue_skips(world: World, ns: str) -> None:
+    eventually(lambda: world.counts(ns, "it") == {"skipped": 2}, "two found the queue full")
+
+    status = world.status(ns, "it")
+    assert [(row["state"], row.get("reason")) for row in status["recent"]] == [
+        ("skipped", "queue_full"),
+        ("skipped", "queue_full"),
+        ("pending", "queued"),
+        ("running", None),
+    ]
+    assert status["waiting"] == [status["recent"][2]["due"]]
+    assert len(world.jobs(ns)) == 1
