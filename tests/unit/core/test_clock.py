@@ -1,7 +1,8 @@
 """Clock steps, stalls, restarts: no run is lost, none comes twice, nothing is believed rashly."""
 
 import pytest
-from tests.builders import World, clock, cron, every, instant, once
+from tests.builders import clock, cron, every, instant, once
+from tests.unit.core.world import World
 
 from evenkeel.core import messages
 from evenkeel.model import MissedRuns

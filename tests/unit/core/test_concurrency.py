@@ -3,7 +3,8 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.builders import World, edited, every
+from tests.builders import edited, every
+from tests.unit.core.world import World
 
 from evenkeel.core.overlap import Overlap, overlap
 from evenkeel.model import Concurrency, Retry, RunState, Verdict

@@ -1,7 +1,8 @@
 """SPEC 4: the name is the lock, each create verdict has its path, and cancelling at any time."""
 
 import pytest
-from tests.builders import World, edited, every, instant, job
+from tests.builders import edited, every, instant, job
+from tests.unit.core.world import World
 
 from evenkeel.model import JobPhase, RunId, RunState, Verdict
 from evenkeel.resource.job import job_name
@@ -34,8 +35,6 @@ def test_an_adopted_job_that_has_ended_ends_its_run():
     world = World(answering=lambda _: None).see(seen).run_until("10:10")
     launch = world.in_flight[0]
     name = job_name(seen.name, launch.run)
-    from tests.builders import job
-
     world.jobs[name] = job(seen, "10:10", JobPhase.SUCCEEDED)  # by another process of ours
     world.answer(launch, Verdict.CREATED)
     assert world.counts() == {"succeeded": 1}

@@ -1,7 +1,8 @@
 """SPEC 4: Jobs are followed to their end; what vanished unfinished is lost; history is cleaned."""
 
 import pytest
-from tests.builders import World, cron, edited, every, instant, job
+from tests.builders import cron, edited, every, instant, job
+from tests.unit.core.world import World
 
 from evenkeel.core import messages
 from evenkeel.model import Concurrency, JobPhase, Verdict

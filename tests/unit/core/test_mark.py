@@ -2,7 +2,8 @@
 
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
-from tests.builders import World, clock, cron, edited, every, instant
+from tests.builders import clock, cron, edited, every, instant
+from tests.unit.core.world import World
 
 from evenkeel.model import Concurrency, Cron, MissedRuns, Retry, RunState, Verdict
 from evenkeel.resource import rfc3339

@@ -3,7 +3,8 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.builders import World, clock, cron, edited, every, instant
+from tests.builders import clock, cron, edited, every, instant
+from tests.unit.core.world import World
 
 from evenkeel.core.missed import Missed, Settled, Span, settle
 from evenkeel.model import Concurrency, MissedRuns, Verdict

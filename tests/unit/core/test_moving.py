@@ -7,7 +7,8 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from tests.builders import World, cron, edited, every, instant
+from tests.builders import cron, edited, every, instant
+from tests.unit.core.world import World
 
 from evenkeel.balance import Plan, Stale
 from evenkeel.core import effects, moving

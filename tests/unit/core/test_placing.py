@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from tests.builders import World, clock, cron, edited, every, instant, rejection
+from tests.builders import clock, cron, edited, every, instant, rejection
+from tests.unit.core.world import World
 
 from evenkeel.model import Interval, Schedule, Window
 from evenkeel.settings import Settings

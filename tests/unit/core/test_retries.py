@@ -1,7 +1,8 @@
 """SPEC 2 and 4: a failed Job becomes a new attempt of the same run; too many failures pause."""
 
 import pytest
-from tests.builders import World, cron, edited, every, instant, job, rejection
+from tests.builders import cron, edited, every, instant, job, rejection
+from tests.unit.core.world import World
 
 from evenkeel.model import Cron, JobPhase, Retry, RunState, Verdict
 from evenkeel.resource.job import job_name

@@ -1,7 +1,8 @@
 """SPEC 2: suspended, nothing runs; resumed, nothing of what passed meanwhile runs."""
 
 import pytest
-from tests.builders import World, cron, edited, every, once
+from tests.builders import cron, edited, every, once
+from tests.unit.core.world import World
 
 from evenkeel.model import Concurrency, Cron, MissedRuns
 

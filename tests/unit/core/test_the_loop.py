@@ -3,7 +3,8 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.builders import World, cron, every, instant, job
+from tests.builders import cron, every, instant, job
+from tests.unit.core.world import World
 
 from evenkeel.core import messages
 from evenkeel.core.entry import IllegalStepError, Run

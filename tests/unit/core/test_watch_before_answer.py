@@ -1,7 +1,8 @@
 """The watch may tell of a Job before its create is answered; then the watch is right."""
 
 import pytest
-from tests.builders import World, every, job
+from tests.builders import every, job
+from tests.unit.core.world import World
 
 from evenkeel.model import JobPhase, Verdict
 from evenkeel.resource.job import job_name

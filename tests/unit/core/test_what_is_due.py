@@ -1,6 +1,7 @@
 """SPEC 3: t counts only if t > max(created, timing.since, resumedAt, mark) and start <= t < end."""
 
-from tests.builders import World, cron, edited, every, instant, once, rejection
+from tests.builders import cron, edited, every, instant, once, rejection
+from tests.unit.core.world import World
 
 from evenkeel.core import messages
 from evenkeel.model import Cron, Interval, MissedRuns, Timing

@@ -3,7 +3,8 @@
 import orjson
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.builders import World, clocks, cron, edited, every, instant, merge_patch, schedule
+from tests.builders import clocks, cron, edited, every, instant, schedule
+from tests.unit.core.world import World, merge_patch
 
 from evenkeel.model import (
     At,

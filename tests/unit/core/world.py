@@ -1,0 +1,402 @@
+"""A small world around the scheduler core, so that tests read as sentences.
+
+    world = World()                            # 2026-03-02, a Monday, 10:00:00 UTC
+    world.see(cron("*/5 * * * *"))
+    world.run_until("10:05")
+    assert world.started("report") == ["10:05:00"]
+
+The world is what the shell and the cluster are to the core, without I/O: it creates Jobs under
+their names (the name is the lock), deletes them, stores statuses as JSON, and steps the scheduler
+exactly at its wake_at. `crash` throws the scheduler away and starts another one on what is stored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import orjson
+from tests.builders import clock, instant
+
+from evenkeel.core import effects, messages
+from evenkeel.core.scheduler import Scheduler
+from evenkeel.loop import AWAY
+from evenkeel.model import (
+    Instant,
+    JobFact,
+    JobPhase,
+    JobRef,
+    Rejection,
+    RunId,
+    RunState,
+    Schedule,
+    Verdict,
+)
+from evenkeel.resource import rfc3339
+from evenkeel.resource.job import job_name
+from evenkeel.resource.status import EMPTY, Memory, parse
+from evenkeel.settings import Settings
+
+STEPS_AT_ONE_INSTANT = 500
+"""More would be a loop that never sleeps."""
+
+Answering = Callable[[effects.Launch], Verdict | None]
+
+
+def created(_: effects.Launch) -> Verdict | None:
+    """What the API server says of every create unless a test has it say something else."""
+    return Verdict.CREATED
+
+
+@dataclass
+class World:
+    """One scheduler, its clock, and a cluster that does as it is told."""
+
+    settings: Settings = field(default_factory=Settings)
+    now: float = field(default_factory=lambda: float(instant("10:00")))
+    monotonic: float = 1000.0
+    answering: Answering = created
+    writes: bool = True
+    """Whether statuses get stored at once."""
+    schedules: dict[str, Schedule | Rejection] = field(default_factory=dict)
+    jobs: dict[str, JobFact] = field(default_factory=dict)
+    """By name. This is what exists."""
+    creations: list[tuple[RunId, int, float]] = field(default_factory=list)
+    """Every Job that ever was created."""
+    statuses: dict[str, dict[str, Any]] = field(default_factory=dict)
+    """By uid, as stored."""
+    marks: dict[str, list[Instant]] = field(default_factory=dict)
+    in_flight: list[effects.Launch] = field(default_factory=list)
+    """Creates that nobody has answered yet."""
+    prepared: list[effects.Prepare] = field(default_factory=list)
+    launches: list[effects.Launch] = field(default_factory=list)
+    let_go: list[effects.LetGo] = field(default_factory=list)
+    deleted: list[effects.DeleteJob] = field(default_factory=list)
+    looked_at: list[effects.LookAtPods] = field(default_factory=list)
+    checks: list[effects.CheckTemplate] = field(default_factory=list)
+    rows: list[effects.Recorded] = field(default_factory=list)
+    told: list[effects.Told] = field(default_factory=list)
+    observed: list[effects.Observed] = field(default_factory=list)
+    logged: list[effects.Log] = field(default_factory=list)
+    time_asked: int = 0
+    stopped: bool = False
+    answers: dict[object, Any] = field(default_factory=dict)
+    """By who asked."""
+
+    def __post_init__(self) -> None:
+        self.scheduler = Scheduler(self.settings)
+        self.wake_at = self.now
+        self.jobs_listed()
+        self.schedules_listed()
+
+    # --- what the scheduler is told -----------------------------------------------------------
+
+    def see(self, seen: Schedule | Rejection, memory: Memory | None = None) -> World:
+        """The watch tells of a schedule; its memory is its stored status."""
+        self.schedules[seen.uid] = seen
+        if memory is None:
+            memory = parse(self.statuses[seen.uid]) if seen.uid in self.statuses else EMPTY
+        self.scheduler.inbox.hint(seen.uid, messages.ScheduleSeen(seen, memory))
+        self.settle()
+        return self
+
+    def gone(self, seen: Schedule) -> None:
+        """The watch tells of a deletion; the garbage collector takes the Jobs."""
+        self.schedules.pop(seen.uid, None)
+        self.statuses.pop(seen.uid, None)
+        self.jobs = {name: fact for name, fact in self.jobs.items() if fact.run.uid != seen.uid}
+        self.scheduler.inbox.hint(seen.uid, messages.ScheduleGone(seen.uid))
+        self.settle()
+
+    def jobs_listed(self) -> None:
+        """The watch lists all Jobs there are."""
+        listed = messages.JobsListed(tuple(self.jobs.values()), int(self.now))
+        self.scheduler.inbox.hint(("jobs", ""), listed)
+
+    def schedules_listed(self) -> None:
+        """The pruner lists all schedules there are."""
+        uids = frozenset(self.schedules)
+        self.scheduler.inbox.hint("list", messages.SchedulesListed(uids, self.now))
+
+    def tell(self, message: messages.Message) -> World:
+        """Anything else."""
+        assert self.scheduler.inbox.offer(message)
+        self.settle()
+        return self
+
+    def ask(self, question: Callable[[object], messages.Message]) -> Any:
+        """A question, and its answer."""
+        asked = object()
+        self.tell(question(asked))
+        return self.answers[asked]
+
+    def cancel(self, of: Schedule, due: str) -> RunState | None:
+        """Somebody ends a run."""
+        run = RunId(of.uid, instant(due))
+        state: RunState | None = self.ask(lambda asked: messages.CancelRun(asked, run))
+        return state
+
+    # --- what happens to Jobs -----------------------------------------------------------------
+
+    def job(self, of: Schedule, due: str, attempt: int = 1) -> JobFact:
+        """The Job of a run; KeyError when there is none."""
+        return self.jobs[job_name(of.name, RunId(of.uid, instant(due)), attempt)]
+
+    def change(self, fact: JobFact, **changes: Any) -> None:
+        """A Job changes, and the watch tells."""
+        fact = self.jobs[fact.ref.name] = replace(fact, **changes)
+        self.scheduler.inbox.hint(fact.ref.uid, messages.JobSeen(fact))
+        self.settle()
+
+    def succeed(self, of: Schedule, due: str, attempt: int = 1) -> None:
+        """A Job completes now."""
+        fact = self.job(of, due, attempt)
+        self.change(fact, phase=JobPhase.SUCCEEDED, finished=int(self.now))
+
+    def fail(self, of: Schedule, due: str, attempt: int = 1) -> None:
+        """A Job fails now."""
+        fact = self.job(of, due, attempt)
+        changes = {"phase": JobPhase.FAILED, "reason": "BackoffLimitExceeded"}
+        self.change(fact, finished=int(self.now), **changes)
+
+    def remove(self, fact: JobFact, *, told: bool = True) -> None:
+        """Somebody deletes a Job."""
+        del self.jobs[fact.ref.name]
+        if told:
+            self.scheduler.inbox.hint(fact.ref.uid, messages.JobGone(fact))
+            self.settle()
+
+    def answer(self, launch: effects.Launch, verdict: Verdict, **more: Any) -> None:
+        """The create of a run is answered at last."""
+        self.in_flight.remove(launch)
+        self._answer(launch, verdict, **more)
+        self.settle()
+
+    # --- time ---------------------------------------------------------------------------------
+
+    def at(self, when: str) -> World:
+        """Go on until then."""
+        return self.run_until(when)
+
+    def run_until(self, when: str | float) -> World:
+        """Step exactly whenever the scheduler wants, until then."""
+        until = float(instant(when)) if isinstance(when, str) else when
+        self.settle()
+        while self.now < until:
+            moment = min(max(self.wake_at, self.now), until)
+            assert moment > self.now, "a scheduler that does not sleep"
+            self.monotonic += moment - self.now
+            self.now = moment
+            self.settle()
+        return self
+
+    def stall_until(self, when: str) -> World:
+        """Time passes and nobody steps: a stalled loop, a suspended machine."""
+        self.monotonic += instant(when) - self.now
+        self.now = float(instant(when))
+        return self.run_until(self.now)
+
+    def set_clock(self, when: str) -> World:
+        """The wall clock is set; no time passes."""
+        self.now = float(instant(when))
+        return self
+
+    def step(self) -> list[effects.Effect]:
+        """One step, and what it wants done."""
+        step = self.scheduler.step(self.now, self.monotonic)
+        self.wake_at = step.wake_at
+        for effect in step.effects:
+            self._carry_out(effect)
+        return step.effects
+
+    def settle(self) -> None:
+        """Step until nothing is left to do at this instant."""
+        for _ in range(STEPS_AT_ONE_INSTANT):
+            self.step()
+            if self.wake_at > self.now and not len(self.scheduler.inbox):
+                return
+        raise AssertionError("the scheduler never comes to rest")
+
+    def crash(self, *, for_s: float = 0) -> World:
+        """The process dies, and another one starts on what the cluster has stored."""
+        self.now += for_s
+        self.monotonic = 50.0
+        self.in_flight.clear()
+        self.scheduler = Scheduler(self.settings)
+        self.stopped = False
+        self.wake_at = self.now
+        for seen in list(self.schedules.values()):
+            memory = parse(self.statuses.get(seen.uid))
+            self.scheduler.inbox.hint(seen.uid, messages.ScheduleSeen(seen, memory))
+        self.jobs_listed()
+        self.schedules_listed()
+        self.settle()
+        return self
+
+    # --- what became of it --------------------------------------------------------------------
+
+    def status(self, of: Schedule | str = "report") -> dict[str, Any]:
+        """The stored status."""
+        return self.statuses[f"uid-{of}" if isinstance(of, str) else of.uid]
+
+    def condition(self, kind: str, of: str = "report") -> tuple[str, str]:
+        """A condition's status and reason."""
+        rows = {row["type"]: row for row in self.status(of)["conditions"]}
+        return rows[kind]["status"], rows[kind]["reason"]
+
+    def counts(self, of: str = "report") -> dict[str, int]:
+        """Ends counted so far; those of zero left out."""
+        return {name: count for name, count in self.status(of)["counts"].items() if count}
+
+    def started(self, of: str = "report") -> list[str]:
+        """Due times whose first attempt was created, in the order of their creation."""
+        return [
+            clock(run.due)
+            for run, attempt, _ in self.creations
+            if run.uid == f"uid-{of}" and attempt == 1
+        ]
+
+    def ends(self, of: str = "report") -> list[tuple[str, str, str]]:
+        """(due, state, reason) of every run that ended; a span is `first..last xcount`."""
+        return [
+            (
+                clock(row.first)
+                if row.count == 1
+                else f"{clock(row.first)}..{clock(row.last)} x{row.count}",
+                row.state.value,
+                row.reason,
+            )
+            for row in self.rows
+            if row.uid == f"uid-{of}"
+        ]
+
+    def verdicts(self, of: Schedule | str = "report") -> int:
+        """How many due times have got one."""
+        uid = f"uid-{of}" if isinstance(of, str) else of.uid
+        return sum(row.count for row in self.rows if row.uid == uid)
+
+    def alive(self, of: str = "report") -> dict[str, str]:
+        """Runs that are not at their end: due -> state, or what they wait for."""
+        entry = self.scheduler.state.entries[f"uid-{of}"]
+        return {
+            clock(run.id.due): run.reason if run.reason in ("queued", "held") else run.state.value
+            for run in sorted(entry.runs.values(), key=lambda run: run.id.due)
+        }
+
+    def names_created(self) -> list[str]:
+        """Of all Jobs ever created."""
+        names = {seen.uid: seen.name for seen in self.schedules.values()}
+        return [job_name(names[run.uid], run, attempt) for run, attempt, _ in self.creations]
+
+    def said(self, reason: str) -> list[str]:
+        """Events with that reason."""
+        return [told.message for told in self.told if told.reason == reason]
+
+    def lateness(self) -> list[float]:
+        """What was observed of our precision."""
+        return [each.value for each in self.observed if each.metric == "lateness"]
+
+    # --- inside -------------------------------------------------------------------------------
+
+    def _carry_out(self, effect: effects.Effect) -> None:
+        kept: dict[type, list[Any]] = {
+            effects.Prepare: self.prepared,
+            effects.LetGo: self.let_go,
+            effects.LookAtPods: self.looked_at,
+            effects.CheckTemplate: self.checks,
+            effects.Recorded: self.rows,
+            effects.Told: self.told,
+            effects.Observed: self.observed,
+            effects.Log: self.logged,
+        }
+        if type(effect) in kept:
+            kept[type(effect)].append(effect)
+        match effect:
+            case effects.Launch():
+                self._launch(effect)
+            case effects.DeleteJob(ref=ref):
+                self.deleted.append(effect)
+                fact = self.jobs.get(ref.name)
+                if fact is not None and ref.uid in ("", fact.ref.uid):
+                    del self.jobs[ref.name]
+                    self.scheduler.inbox.hint(fact.ref.uid, messages.JobGone(fact))
+            case effects.FindJob():
+                self._find(effect)
+            case effects.WriteStatus(uid=uid):
+                if self.writes:
+                    self.write(uid)
+            case effects.ConfirmTime():
+                self.time_asked += 1
+            case effects.BuildIndex() | effects.PlanRebalance() | effects.ConfirmRebalance():
+                self.scheduler.inbox.hint(object(), AWAY[type(effect)](effect))
+            case effects.Answer(ask=ask, value=value):
+                self.answers[ask] = value
+            case effects.Stopped():
+                self.stopped = True
+
+    def _find(self, effect: effects.FindJob) -> None:
+        fact = self.jobs.get(effect.ref.name)
+        if fact is None:
+            gone = JobFact(effect.ref, effect.run, effect.attempt, JobPhase.WAITING)
+            self.scheduler.inbox.hint(("not found", effect.run), messages.JobGone(gone, True))
+        else:
+            self.scheduler.inbox.hint(fact.ref.uid, messages.JobSeen(fact))
+
+    def write(self, uid: str) -> None:
+        """Store a schedule's status, through JSON as the API server does."""
+        document = self.scheduler.document(uid)
+        if document is None:
+            return
+        patch = orjson.loads(orjson.dumps(document[2]))
+        stored = self.statuses[uid] = merge_patch(self.statuses.get(uid, {}), patch)
+        if (mark := rfc3339.read(stored.get("mark"))) is not None:
+            assert mark >= max(self.marks.setdefault(uid, [0])), "a mark went back"
+            self.marks[uid].append(mark)
+        self.scheduler.inbox.hint(("written", uid), messages.StatusWritten(uid, document[3]))
+
+    def _launch(self, launch: effects.Launch) -> None:
+        assert self.now >= launch.run.due, "launched before its instant"
+        self.launches.append(launch)
+        if launch.mark_first:
+            self.write(launch.run.uid)
+        verdict = self.answering(launch)
+        if verdict is None:
+            self.in_flight.append(launch)
+        else:
+            self._answer(launch, verdict)
+
+    def _answer(self, launch: effects.Launch, verdict: Verdict, **more: Any) -> None:
+        run, attempt = launch.run, launch.attempt
+        name = job_name(launch.schedule.name, run, attempt)
+        ref, found = JobRef(launch.schedule.ns, name), None
+        if verdict is Verdict.CREATED and name in self.jobs:
+            there = self.jobs[name]
+            verdict = Verdict.ADOPTED if there.run == run else Verdict.TAKEN
+        if verdict is Verdict.CREATED:
+            ref = JobRef(ref.ns, name, f"uid-{name}-{len(self.creations)}")
+            fact = JobFact(ref, run, attempt, JobPhase.STARTED, started=int(self.now))
+            self.jobs[name] = fact
+            self.creations.append((run, attempt, self.now))
+            self.scheduler.inbox.hint(ref.uid, messages.JobSeen(fact))
+        elif verdict is Verdict.ADOPTED:
+            fact = self.jobs[name]
+            ref = fact.ref
+            found = fact
+        launched = messages.Launched(
+            run, attempt, verdict, ref, self.now, **{"found": found, **more}
+        )
+        assert self.scheduler.inbox.offer(launched)
+
+
+def merge_patch(target: Any, patch: Any) -> Any:
+    """RFC 7386, as the API server applies a status: a null removes."""
+    if not isinstance(patch, dict):
+        return patch
+    merged = dict(target) if isinstance(target, dict) else {}
+    for name, value in patch.items():
+        if value is None:
+            merged.pop(name, None)
+        else:
+            merged[name] = merge_patch(merged.get(name), value)
+    return merged
