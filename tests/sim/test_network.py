@@ -1,0 +1,138 @@
+"""What the network and the API server do to watches, lists and calls: twice, late, never."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from tests.sim.network import Rule
+from tests.sim.oracles import differences
+from tests.sim.play import play
+from tests.sim.scenario import JOBS, TWENTY, calls, counts, dues, right, with_faults, world
+from tests.sim.world import NEW_YEAR, Deed, create, delete, every, patch, template
+
+# --- 2: told twice --------------------------------------------------------------------------------
+
+
+def test_2_the_same_sight_three_times_changes_nothing_and_writes_nothing() -> None:
+    story = world(create(1, "a", TWENTY))
+    again = replace(story, deeds=(*story.deeds, *(Deed(30.0 + n, "tell again") for n in range(3))))
+
+    once, thrice = right(play(story)), right(play(again))
+
+    assert differences(thrice, once) == []
+    assert len(thrice.server.requests) == len(once.server.requests)
+
+
+def test_2_every_event_of_a_watch_comes_twice() -> None:
+    story = world(create(1, "a", TWENTY), patch(30, "a", jobTemplate=template(2)))
+
+    outcome = with_faults(story, Rule("EVENT", "", "twice"))
+
+    assert differences(outcome, right(play(story))) == []
+
+
+# --- 3: order, loss -------------------------------------------------------------------------------
+
+
+def test_3_objects_overtake_one_another_in_a_watch() -> None:
+    story = world(create(1, "a", TWENTY), create(1, "b", TWENTY), create(1, "c", TWENTY))
+
+    outcome = with_faults(story, Rule("EVENT", "", "swap"))
+
+    assert differences(outcome, right(play(story))) == []
+
+
+def test_3_a_deletion_that_no_watch_tells_is_found_by_the_next_list() -> None:
+    """The stream hangs, the log is compacted meanwhile: DELETED never comes."""
+    story = world(
+        create(0, "a", every(10)),
+        delete(25, "a"),
+        Deed(26, "compact"),
+        settings={"prune_s": 15},
+    )
+
+    outcome = with_faults(story, Rule("WATCH", "scheduledjobs", "hang"))
+
+    assert max(job.at for job in outcome.jobs.values()) < NEW_YEAR + 25 + 15 * 1.5 + 10
+    assert not outcome.processes[-1].operator.scheduler.state.entries
+
+
+# --- 4: stale -------------------------------------------------------------------------------------
+
+
+def test_4_an_older_sight_after_a_newer_one_is_passed_over() -> None:
+    """A list from an API server that lags: generation 1 after generation 2 was seen."""
+    story = world(
+        create(1, "a", TWENTY),
+        patch(30, "a", interval={"every": "30s"}),
+        Deed(35, "tell again"),
+    )
+
+    outcome = right(play(story))
+
+    assert dues(outcome) == [20, 60, 90]
+
+
+# --- 5: watches that end --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "fault", ["410", "410 in stream", "empty", "500", "500 in stream", "refused"]
+)
+def test_5_a_watch_that_never_works_is_no_hot_loop_and_nothing_is_missed(fault: str) -> None:
+    outcome = with_faults(world(create(1, "a", TWENTY)), Rule("WATCH", JOBS, fault))
+
+    assert dues(outcome) == [20, 40, 60, 80]
+    watches = [at for at, verb, _ in outcome.processes[0].connection.asked if verb == "WATCH"]
+    assert len(watches) < 95 * 2
+
+
+def test_5_a_watch_that_falls_silent_is_given_up() -> None:
+    story = world(create(1, "a", every(60, concurrencyPolicy="Forbid")), lasts_s=295)
+
+    outcome = with_faults(story, Rule("WATCH", JOBS, "hang", times=1))
+
+    # 60 was created, its end not seen until the stream was given up at about 90.
+    assert counts(outcome) == {"succeeded": 4}
+
+
+# --- 6: too many requests -------------------------------------------------------------------------
+
+
+def test_6_a_retry_after_holds_all_creates_back_and_they_go_in_the_order_of_due_times() -> None:
+    names = [f"s{number}" for number in range(8)]
+    story = world(*(create(1, name, every(20)) for name in names), lasts_s=75)
+
+    outcome = with_faults(story, Rule("POST", JOBS, "429:25", times=1, from_s=19, until_s=21))
+
+    created = [at for at in calls(outcome, "POST", "default/jobs") if at >= 20]
+    assert not [at for at in created if 21 < at < 44]
+    first = sorted(outcome.jobs.values(), key=lambda job: job.at)[: 2 * len(names)]
+    assert [job.due for job in first] == sorted(job.due for job in first)
+    assert all(counts(outcome, name) == {"succeeded": 3} for name in names)
+
+
+# --- 7: creates without an answer -----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("fault", ["500 done", "504 done", "lost reply", "500", "lost request"])
+def test_7_a_create_without_an_answer_is_one_job_whether_it_was_done_or_not(fault: str) -> None:
+    outcome = with_faults(
+        world(create(1, "a", every(30))), Rule("POST", JOBS, fault, times=1, from_s=29)
+    )
+
+    assert dues(outcome) == [30, 60, 90]
+    assert counts(outcome) == {"succeeded": 3}
+
+
+def test_7_reading_by_name_goes_on_until_it_is_answered() -> None:
+    """A time-out of the read says nothing of the Job: it is not somebody else's."""
+    outcome = with_faults(
+        world(create(1, "a", every(60))),
+        Rule("POST", JOBS, "lost reply", times=1, from_s=59),
+        Rule("GET", "jobs/a-", "lost reply", times=2),
+        Rule("GET", "jobs/a-", "500", times=1),
+    )
+
+    assert counts(outcome) == {"succeeded": 1}
