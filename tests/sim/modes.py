@@ -10,7 +10,8 @@ from random import Random
 
 from tests.sim.network import CrashPoint
 from tests.sim.oracles import differences, violations
-from tests.sim.play import Outcome, Trouble, play
+from tests.sim.outcome import Outcome
+from tests.sim.play import Trouble, play
 from tests.sim.world import World, from_seed
 from tests.sim.worlds import WORLDS
 

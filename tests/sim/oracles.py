@@ -11,7 +11,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator
 from typing import Any
 
-from tests.sim.play import Created, Outcome
+from tests.sim.outcome import Created, Outcome
 from tests.sim.server import JOB, SCHEDULED_JOB, Json
 
 from evenkeel.model import ENDED, At, Instant, RunId, Schedule

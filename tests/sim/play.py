@@ -1,38 +1,27 @@
-"""Plays a world: a server, its controllers, the deeds, and one operator process after another.
-
-The operator is the real one: `app.Operator` with its launcher, reflectors, status writer and
-errands. Only kopf is replaced, by our own `Reflector` with the same `Sights`: kopf needs a real
-server. As with kopf, a list does not tell of deletions; the `Pruner` does.
-"""
+"""Plays a world: a server, its controllers, the deeds, and one operator process after another."""
 
 from __future__ import annotations
 
 import asyncio
-import contextvars
-import logging
 import types
-from collections.abc import Callable, Coroutine, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from random import Random
-from typing import Any
 
 import orjson
-from tests.sim.controllers import Controllers, run_of
-from tests.sim.network import Connection, CrashPoint, Storm, Weather
-from tests.sim.server import JOB, SCHEDULED_JOB, Change, Json, Server
+from tests.sim.controllers import Controllers
+from tests.sim.network import CrashPoint, Storm, Weather
+from tests.sim.outcome import Outcome
+from tests.sim.process import Process, owned, text_of
+from tests.sim.record import Record
+from tests.sim.server import SCHEDULED_JOB, Json, Server
 from tests.sim.virtual import SimulatedClock, VirtualLoop
 from tests.sim.world import Deed, World
 
 import evenkeel.app
 import evenkeel.clock
-from evenkeel.app import Operator
 from evenkeel.kube.api import SCHEDULES
-from evenkeel.kube.reflector import Reflector
-from evenkeel.kube.watch import Sights
-from evenkeel.settings import Settings
-
-_PROCESS: contextvars.ContextVar[_Process | None] = contextvars.ContextVar("process", default=None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,63 +49,6 @@ class Trouble:
 CALM = Trouble()
 
 
-@dataclass(slots=True)
-class Created:
-    """A Job that was created, whatever became of it."""
-
-    uid: str
-    due: int
-    attempt: int
-    ns: str
-    name: str
-    at: float
-    who: str
-    ended: str = ""
-    """succeeded, failed, or empty: it runs, or it was deleted before its end."""
-    ended_at: float = 0.0
-    deleted_at: float | None = None
-    deleted_by: str = ""
-
-
-@dataclass(slots=True)
-class Outcome:
-    """The state of the world at the end, and how it came about."""
-
-    world: World
-    server: Server
-    jobs: dict[str, Created] = field(default_factory=dict)
-    """By Job uid: every Job there ever was."""
-    statuses: dict[str, list[tuple[float, Json]]] = field(default_factory=dict)
-    """By schedule uid: every status that was ever stored."""
-    schedules: dict[str, Json] = field(default_factory=dict)
-    """By uid: the last that was seen of each, the deleted ones too."""
-    processes: list[_Process] = field(default_factory=list)
-    failures: list[str] = field(default_factory=list)
-    history: list[str] = field(default_factory=list)
-    deleted: dict[str, float] = field(default_factory=dict)
-    specs: dict[str, list[Json]] = field(default_factory=dict)
-    """By uid: the object at each of its generations."""
-
-    @property
-    def now(self) -> float:
-        return self.world.base + self.world.lasts_s
-
-    def schedule(self, name: str, ns: str = "default") -> Json:
-        """A ScheduledJob as it stands at the end."""
-        return self.server.objects[SCHEDULED_JOB][ns, name]
-
-    def status(self, name: str, ns: str = "default") -> Json:
-        """Its status."""
-        status: Json = self.schedule(name, ns).get("status") or {}
-        return status
-
-    def jobs_of(self, name: str) -> list[Created]:
-        """The Jobs ever created for schedules of this name, by due and attempt."""
-        uids = {uid for uid, item in self.schedules.items() if item["metadata"]["name"] == name}
-        found = [job for job in self.jobs.values() if job.uid in uids]
-        return sorted(found, key=lambda job: (job.due, job.attempt))
-
-
 def play(
     world: World,
     trouble: Trouble = CALM,
@@ -132,7 +64,7 @@ def play(
     with _ours(rng), asyncio.Runner(loop_factory=VirtualLoop) as runner:
         loop = runner.get_loop()
         assert isinstance(loop, VirtualLoop)
-        whole = _Play(world, trouble, loop, verbose=verbose)
+        whole = Play(world, trouble, loop, verbose=verbose)
         if weather is not None:
             whole.weather_of = weather
         return runner.run(whole.run())
@@ -152,109 +84,9 @@ def _ours(rng: Random) -> Iterator[None]:
         evenkeel.clock.random, evenkeel.app.gc = kept
 
 
-class _Process:
-    """One life of the operator."""
+class Play:
+    """One story, with all that takes part in it."""
 
-    def __init__(self, play: _Play, number: int, crash_point: CrashPoint | None) -> None:
-        self.number = number
-        self.play = play
-        self.clock = play.clock
-        self.connection = Connection(
-            play.server,
-            play.weather_of(number),
-            who=f"operator {number}",
-            crash_point=crash_point,
-            crash=self.crash,
-            note=play.note,
-        )
-        settings = Settings(**play.world.settings)
-        self.operator = Operator(self.connection, play.clock, settings)
-        self.sights = Sights(
-            self.operator.scheduler.inbox,
-            hand_over=lambda act, *args: act(*args),
-            min_interval_s=settings.min_interval_s,
-            namespaces=settings.namespaces,
-        )
-        self.reflector = Reflector(
-            self.connection, f"{SCHEDULES}/scheduledjobs", self, now=play.clock.now
-        )
-        self.tasks: set[asyncio.Task[Any]] = set()
-        self.over = asyncio.Event()
-        self.crashed = False
-        self.steps_since_ready = 0
-        self._count_steps()
-
-    # the listener of the reflector
-
-    def read(self, item: Json) -> Json:
-        """All of it."""
-        return item
-
-    def listed(self, found: list[Json], listed_at: float) -> None:
-        """As kopf: objects of a list have no kind of event."""
-        for item in found:
-            self.sights.see(None, item)
-
-    def changed(self, kind: str, item: Json) -> None:
-        """As kopf."""
-        self.sights.see(kind, item)
-
-    def _count_steps(self) -> None:
-        scheduler, step = self.operator.scheduler, self.operator.scheduler.step
-
-        def counted(now: float, monotonic: float) -> Any:
-            done = step(now, monotonic)
-            if scheduler.ready:
-                self.steps_since_ready += 1
-                limit = self.play.trouble.every_steps
-                if limit and self.steps_since_ready == limit and self.play.in_trouble:
-                    loop = asyncio.get_running_loop()
-                    loop.call_later(self.play.trouble.after_step_s, self.crash)
-            return done
-
-        scheduler.step = counted  # type: ignore[method-assign]
-
-    def start(self) -> None:
-        context = contextvars.copy_context()
-        context.run(_PROCESS.set, self)
-        asyncio.get_running_loop().create_task(self._main(), context=context)
-
-    async def _main(self) -> None:
-        watching = asyncio.create_task(self.reflector.run())
-        try:
-            await self.operator.run()
-        except asyncio.CancelledError:
-            raise
-        except BaseException as error:  # noqa: BLE001 - whatever it is, the operator died of it
-            self.play.fail(f"operator {self.number} died: {_text(error)}")
-        finally:
-            watching.cancel()
-            self.over.set()
-
-    def crash(self) -> None:
-        """kill -9: nothing of it gets out any more."""
-        self.crashed = True
-        self.connection.dead = True
-        self.over.set()
-
-    def stop(self) -> None:
-        """SIGTERM."""
-        self.operator.stop()
-
-    async def bury(self) -> None:
-        self.connection.dead = True
-        while alive := [task for task in self.tasks if not task.done()]:
-            # In the order of their birth: a set's own order is another one in each process.
-            for task in sorted(alive, key=lambda task: int(task.get_name().rpartition("-")[2])):
-                task.cancel()
-            await asyncio.wait(alive, timeout=0)
-        for task in self.tasks:
-            if not task.cancelled():
-                task.exception()
-        self.tasks.clear()
-
-
-class _Play:
     def __init__(self, world: World, trouble: Trouble, loop: VirtualLoop, *, verbose: bool) -> None:
         self.world = world
         self.trouble = trouble
@@ -268,12 +100,10 @@ class _Play:
             self.weather = Storm.from_seed(storm_rng, until_s=world.calm_from_s)
         self.weather_of: Callable[[int], Weather] = lambda number: self.weather
         self.outcome = Outcome(world, self.server)
-        self.verbose = verbose
-        self._seen_requests = 0
-        self._asking = ""
+        self.record = Record(self.outcome, verbose=verbose)
         Controllers(self.server, world.fate)
-        self.server.listeners.append(self._write_down)
-        loop.set_task_factory(_owned)
+        self.server.listeners.append(self.record.changed)
+        loop.set_task_factory(owned)
 
     @property
     def in_trouble(self) -> bool:
@@ -283,7 +113,7 @@ class _Play:
         self.outcome.failures.append(what)
 
     async def run(self) -> Outcome:
-        with self._logged():
+        with self.record.logged():
             for deed in self.world.deeds:
                 self.loop.call_at(deed.at_s, self._do, deed)
             lives = [asyncio.ensure_future(self._lives())]
@@ -295,7 +125,7 @@ class _Play:
                     life.result()
                 life.cancel()
             await asyncio.gather(*lives, return_exceptions=True)
-            self.outcome.failures += [_text(error) for error in self.loop.failures]
+            self.outcome.failures += [text_of(error) for error in self.loop.failures]
             for process in self.outcome.processes:
                 await process.bury()
         return self.outcome
@@ -305,17 +135,17 @@ class _Play:
         number = first
         while True:
             point = self.trouble.crash_point if number == 0 else None
-            process = _Process(self, number, point)
+            process = Process(self, number, point)
             self.outcome.processes.append(process)
-            self.note(f"--- operator {number} starts")
+            self.record.note(f"--- operator {number} starts")
             process.start()
             down_s = await self._until_it_ends(process)
             await process.bury()
-            self.note(f"--- operator {number} is gone for {down_s:g} s")
+            self.record.note(f"--- operator {number} is gone for {down_s:g} s")
             await asyncio.sleep(down_s)
             number += 1
 
-    async def _until_it_ends(self, process: _Process) -> float:
+    async def _until_it_ends(self, process: Process) -> float:
         """How long nobody shall run after it."""
         coming = [(at, down_s, process.crash) for at, down_s in self.trouble.kills]
         coming += [(at, down_s, process.stop) for at, down_s in self.trouble.stops]
@@ -335,7 +165,7 @@ class _Play:
 
     def _do(self, deed: Deed) -> None:
         path = f"{SCHEDULES}/namespaces/{deed.ns}/scheduledjobs"
-        self.note(f"*** {deed.what} {deed.ns}/{deed.name} {deed.body or deed.value or ''}")
+        self.record.note(f"*** {deed.what} {deed.ns}/{deed.name} {deed.body or deed.value or ''}")
         match deed.what:
             case "create":
                 body = {"metadata": {"name": deed.name}, "spec": deed.body}
@@ -367,122 +197,6 @@ class _Play:
 
     def _ask(self, verb: str, path: str, body: Json | None = None) -> None:
         raw = orjson.dumps(body) if body is not None else None
-        self._asking = "user"
+        self.record.asking = "user"
         self.server.handle(verb, path, body=raw, who="user")
-        self._asking = ""
-
-    # --- writing down -----------------------------------------------------------------------------
-
-    def _write_down(self, change: Change) -> None:
-        item, now = change.object, self.server.now()
-        uid = item["metadata"]["uid"]
-        if change.kind is SCHEDULED_JOB:
-            self.outcome.schedules[uid] = item
-            generations = self.outcome.specs.setdefault(uid, [])
-            if len(generations) < item["metadata"]["generation"]:
-                generations.append(item)
-            if change.type == "DELETED":
-                self.outcome.deleted[uid] = now
-            elif item.get("status"):
-                stored = self.outcome.statuses.setdefault(uid, [])
-                if not stored or stored[-1][1] != item["status"]:
-                    stored.append((now, item["status"]))
-        elif change.kind is JOB:
-            self._write_down_job(change, uid, now)
-        if self.verbose:
-            self._tell(change)
-
-    def _write_down_job(self, change: Change, uid: str, now: float) -> None:
-        run = run_of(change.object)
-        if run is None:
-            return
-        metadata = change.object["metadata"]
-        if change.type == "ADDED":
-            process = _PROCESS.get()
-            who = f"operator {process.number}" if process else ""
-            self.outcome.jobs[uid] = Created(
-                *run, metadata["namespace"], metadata["name"], now, who
-            )
-            return
-        job = self.outcome.jobs[uid]
-        for condition in (change.object.get("status") or {}).get("conditions") or ():
-            if not job.ended:
-                job.ended = {"Complete": "succeeded", "Failed": "failed"}[condition["type"]]
-                job.ended_at = now
-        if change.type == "DELETED":
-            job.deleted_at = now
-            job.deleted_by = self._asking
-
-    def _tell(self, change: Change) -> None:
-        item = change.object
-        where = f"{item['metadata']['namespace']}/{item['metadata']['name']}"
-        status = item.get("status") or {}
-        more: Mapping[str, Any] = {}
-        if change.kind is SCHEDULED_JOB:
-            keys = ("mark", "counts", "waiting", "active", "recent", "pause")
-            more = {key: status[key] for key in keys if status.get(key)}
-        elif change.kind is JOB:
-            more = {"conditions": [c["type"] for c in status.get("conditions") or ()]}
-        self.note(f"    {change.type} {change.kind.name} {where} {_short(more)}")
-
-    def note(self, text: str) -> None:
-        if self.verbose:
-            for request in self.server.requests[self._seen_requests :]:
-                self._line(
-                    request.at,
-                    f"{request.who}: {request.verb} {request.path} {request.note}"
-                    f" -> {request.status}",
-                )
-            self._seen_requests = len(self.server.requests)
-            self._line(self.server.now(), text)
-
-    def _line(self, at: float, text: str) -> None:
-        self.outcome.history.append(f"{at - self.world.base:9.3f} {text}")
-
-    @contextmanager
-    def _logged(self) -> Iterator[None]:
-        logger = logging.getLogger("evenkeel")
-        level = logger.level
-        handler = _Notes(self) if self.verbose else logging.NullHandler()
-        logger.addHandler(handler)
-        logger.setLevel(logging.INFO if self.verbose else logging.CRITICAL)
-        try:
-            yield
-        finally:
-            logger.setLevel(level)
-            logger.removeHandler(handler)
-
-
-class _Notes(logging.Handler):
-    def __init__(self, play: _Play) -> None:
-        super().__init__()
-        self._play = play
-
-    def emit(self, record: logging.LogRecord) -> None:
-        self._play.note(f"    log: {record.getMessage()} {getattr(record, 'fields', '')}")
-
-
-def _owned(
-    loop: asyncio.AbstractEventLoop,
-    work: Coroutine[Any, Any, Any],
-    context: contextvars.Context | None = None,
-) -> asyncio.Task[Any]:
-    """A task belongs to the process whose code made it, and dies with it."""
-    task = asyncio.Task(work, loop=loop, context=context)
-    process = context.get(_PROCESS) if context is not None else _PROCESS.get()
-    if process is not None:
-        process.tasks.add(task)
-        task.add_done_callback(process.tasks.discard)
-    return task
-
-
-def _text(error: BaseException | str) -> str:
-    import traceback
-
-    if isinstance(error, str):
-        return error
-    return "".join(traceback.format_exception(error))
-
-
-def _short(values: Mapping[str, Any]) -> str:
-    return " ".join(f"{key}={orjson.dumps(value).decode()}" for key, value in values.items())
+        self.record.asking = ""

@@ -9,7 +9,8 @@ from __future__ import annotations
 from tests.sim.controllers import Fate
 from tests.sim.network import Rule, Scripted
 from tests.sim.oracles import violations
-from tests.sim.play import CALM, Outcome, Trouble, play
+from tests.sim.outcome import Outcome
+from tests.sim.play import CALM, Trouble, play
 from tests.sim.world import Deed, World, every
 
 DAY_S = 86_400

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 from tests.sim.controllers import Fate
 from tests.sim.network import Rule
-from tests.sim.play import Outcome, play
+from tests.sim.outcome import Outcome
+from tests.sim.play import play
 from tests.sim.scenario import TWENTY, counts, dues, right, with_faults, world
 from tests.sim.server import JOB
 from tests.sim.world import NEW_YEAR, create, delete, every, patch, template

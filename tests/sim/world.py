@@ -26,7 +26,8 @@ class Deed:
 
     at_s: float
     what: str
-    """create, patch, delete, delete job, set clock, compact."""
+    """create, patch, delete, delete job, set clock, stop clock, mend clock, block, tell again,
+    compact."""
     name: str = ""
     body: Json = field(default_factory=dict)
     value: float = 0.0
@@ -183,7 +184,7 @@ def _life(
 
     deeds: list[Deed] = []
     for _ in range(rng.choice((0, 0, 1, 2, 4))):
-        # Edits at a due second, where a tick may use half of two specs, and in between.
+        # Edits at a due second, where a run may use half of two specs, and in between.
         at_s = float(int(rng.uniform(begin + 2, end))) + rng.choice((0.0, 0.0, 0.4, 0.99))
         deed = rng.choice(("timing", "template", "suspend", "blink", "recreate", "policy", "gone"))
         if deed == "timing":

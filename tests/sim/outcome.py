@@ -1,0 +1,69 @@
+"""What a play leaves behind: the world at its end, and all that ever was in it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from tests.sim.server import SCHEDULED_JOB, Json, Server
+from tests.sim.world import World
+
+if TYPE_CHECKING:
+    from tests.sim.process import Process
+
+
+@dataclass(slots=True)
+class Created:
+    """A Job that was created, whatever became of it."""
+
+    uid: str
+    due: int
+    attempt: int
+    ns: str
+    name: str
+    at: float
+    who: str
+    ended: str = ""
+    """succeeded, failed, or empty: it runs, or it was deleted before its end."""
+    ended_at: float = 0.0
+    deleted_at: float | None = None
+    deleted_by: str = ""
+
+
+@dataclass(slots=True)
+class Outcome:
+    """The state of the world at the end, and how it came about."""
+
+    world: World
+    server: Server
+    jobs: dict[str, Created] = field(default_factory=dict)
+    """By Job uid: every Job there ever was."""
+    statuses: dict[str, list[tuple[float, Json]]] = field(default_factory=dict)
+    """By schedule uid: every status that was ever stored."""
+    schedules: dict[str, Json] = field(default_factory=dict)
+    """By uid: the last that was seen of each, the deleted ones too."""
+    processes: list[Process] = field(default_factory=list)
+    failures: list[str] = field(default_factory=list)
+    history: list[str] = field(default_factory=list)
+    deleted: dict[str, float] = field(default_factory=dict)
+    specs: dict[str, list[Json]] = field(default_factory=dict)
+    """By uid: the object at each of its generations."""
+
+    @property
+    def now(self) -> float:
+        return self.world.base + self.world.lasts_s
+
+    def schedule(self, name: str, ns: str = "default") -> Json:
+        """A ScheduledJob as it stands at the end."""
+        return self.server.objects[SCHEDULED_JOB][ns, name]
+
+    def status(self, name: str, ns: str = "default") -> Json:
+        """Its status."""
+        status: Json = self.schedule(name, ns).get("status") or {}
+        return status
+
+    def jobs_of(self, name: str) -> list[Created]:
+        """The Jobs ever created for schedules of this name, by due and attempt."""
+        uids = {uid for uid, item in self.schedules.items() if item["metadata"]["name"] == name}
+        found = [job for job in self.jobs.values() if job.uid in uids]
+        return sorted(found, key=lambda job: (job.due, job.attempt))

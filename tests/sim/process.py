@@ -1,0 +1,151 @@
+"""One life of the operator: the real `app.Operator` with its launcher, reflectors and writers.
+
+Only kopf is replaced, by our own `Reflector` with the same `Sights`: kopf needs a real server. As
+with kopf, a list does not tell of deletions; the `Pruner` does.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import traceback
+from collections.abc import Coroutine
+from typing import TYPE_CHECKING, Any
+
+from tests.sim.network import Connection, CrashPoint
+from tests.sim.server import Json
+
+from evenkeel.app import Operator
+from evenkeel.kube.api import SCHEDULES
+from evenkeel.kube.reflector import Reflector
+from evenkeel.kube.watch import Sights
+from evenkeel.settings import Settings
+
+if TYPE_CHECKING:
+    from tests.sim.play import Play
+
+CURRENT: contextvars.ContextVar[Process | None] = contextvars.ContextVar("process", default=None)
+"""Whose code is running; none: the world's own."""
+
+
+class Process:
+    """From its start to its stop or crash."""
+
+    def __init__(self, play: Play, number: int, crash_point: CrashPoint | None) -> None:
+        self.number = number
+        self.play = play
+        self.clock = play.clock
+        self.connection = Connection(
+            play.server,
+            play.weather_of(number),
+            who=f"operator {number}",
+            crash_point=crash_point,
+            crash=self.crash,
+            note=play.record.note,
+        )
+        settings = Settings(**play.world.settings)
+        self.operator = Operator(self.connection, play.clock, settings)
+        self.sights = Sights(
+            self.operator.scheduler.inbox,
+            hand_over=lambda act, *args: act(*args),
+            min_interval_s=settings.min_interval_s,
+            namespaces=settings.namespaces,
+        )
+        self.reflector = Reflector(
+            self.connection, f"{SCHEDULES}/scheduledjobs", self, now=play.clock.now
+        )
+        self.tasks: set[asyncio.Task[Any]] = set()
+        self.over = asyncio.Event()
+        self.crashed = False
+        self.steps_since_ready = 0
+        self._count_steps()
+
+    # the listener of the reflector
+
+    def read(self, item: Json) -> Json:
+        """All of it."""
+        return item
+
+    def listed(self, found: list[Json], listed_at: float) -> None:
+        """As kopf: objects of a list have no kind of event."""
+        for item in found:
+            self.sights.see(None, item)
+
+    def changed(self, kind: str, item: Json) -> None:
+        """As kopf."""
+        self.sights.see(kind, item)
+
+    def _count_steps(self) -> None:
+        scheduler, step = self.operator.scheduler, self.operator.scheduler.step
+
+        def counted(now: float, monotonic: float) -> Any:
+            done = step(now, monotonic)
+            if scheduler.ready:
+                self.steps_since_ready += 1
+                limit = self.play.trouble.every_steps
+                if limit and self.steps_since_ready == limit and self.play.in_trouble:
+                    loop = asyncio.get_running_loop()
+                    loop.call_later(self.play.trouble.after_step_s, self.crash)
+            return done
+
+        scheduler.step = counted  # type: ignore[method-assign]
+
+    def start(self) -> None:
+        context = contextvars.copy_context()
+        context.run(CURRENT.set, self)
+        asyncio.get_running_loop().create_task(self._main(), context=context)
+
+    async def _main(self) -> None:
+        watching = asyncio.create_task(self.reflector.run())
+        try:
+            await self.operator.run()
+        except asyncio.CancelledError:
+            raise
+        except BaseException as error:  # noqa: BLE001 - whatever it is, the operator died of it
+            self.play.fail(f"operator {self.number} died: {text_of(error)}")
+        finally:
+            watching.cancel()
+            self.over.set()
+
+    def crash(self) -> None:
+        """kill -9: nothing of it gets out any more."""
+        self.crashed = True
+        self.connection.dead = True
+        self.over.set()
+
+    def stop(self) -> None:
+        """SIGTERM."""
+        self.operator.stop()
+
+    async def bury(self) -> None:
+        self.connection.dead = True
+        while alive := [task for task in self.tasks if not task.done()]:
+            # In the order of their birth: a set's own order is another one in each process.
+            for task in sorted(alive, key=lambda task: int(task.get_name().rpartition("-")[2])):
+                task.cancel()
+            await asyncio.wait(alive, timeout=0)
+        for task in self.tasks:
+            if not task.cancelled():
+                task.exception()
+        self.tasks.clear()
+
+
+def owned(
+    loop: asyncio.AbstractEventLoop,
+    work: Coroutine[Any, Any, Any],
+    context: contextvars.Context | None = None,
+) -> asyncio.Task[Any]:
+    """A task belongs to the process whose code made it, and dies with it."""
+    task = asyncio.Task(work, loop=loop, context=context)
+    process = context.get(CURRENT) if context is not None else CURRENT.get()
+    if process is not None:
+        process.tasks.add(task)
+        task.add_done_callback(process.tasks.discard)
+    return task
+
+
+def text_of(error: BaseException | str) -> str:
+    """With its traceback, if it has one."""
+    if isinstance(error, str):
+        return error
+    return "".join(traceback.format_exception(error))
