@@ -8,8 +8,9 @@ from __future__ import annotations
 from functools import cache
 from random import Random
 
+from tests.sim.differences import differences
 from tests.sim.network import CrashPoint
-from tests.sim.oracles import differences, violations
+from tests.sim.oracles import violations
 from tests.sim.outcome import Outcome
 from tests.sim.play import Trouble, play
 from tests.sim.world import World, from_seed

@@ -1,4 +1,4 @@
-"""What must be true of every outcome, whatever went wrong; and what equals the run without faults.
+"""What must be true of every outcome, whatever went wrong.
 
 `violations` returns sentences; an empty list is a pass. The limits of the promises are here, each
 at the line that grants it: nothing else is forgiven.
@@ -9,16 +9,26 @@ from __future__ import annotations
 import itertools
 from collections import Counter, defaultdict
 from collections.abc import Iterator
-from typing import Any
 
 from tests.sim.outcome import Created, Outcome
-from tests.sim.server import JOB, SCHEDULED_JOB, Json
+from tests.sim.reading import (
+    alive,
+    due_in,
+    every_timing_was_told,
+    faults_of,
+    has_pending_deadline,
+    may_vanish,
+    name_of,
+    read_instant,
+    since_of,
+    timings_in_force,
+    was_due,
+)
+from tests.sim.server import JOB, SCHEDULED_JOB
 
-from evenkeel.model import ENDED, At, Instant, RunId, Schedule
+from evenkeel.model import ENDED, At, Instant, RunId
 from evenkeel.resource import rfc3339
 from evenkeel.resource.job import job_name
-from evenkeel.resource.read import read
-from evenkeel.resource.status import timing_from_fields, timing_hash
 from evenkeel.when import compile_timing
 
 REPEATS_LIMIT = 40
@@ -60,7 +70,7 @@ def _one_job_per_run(outcome: Outcome) -> Iterator[str]:
         runs[job.uid, job.due].append(job)
     for (uid, due), jobs in runs.items():
         jobs.sort(key=lambda job: job.at)
-        where = f"{_name(outcome, uid)} due {rfc3339.show(due)}"
+        where = f"{name_of(outcome, uid)} due {rfc3339.show(due)}"
         attempts = [job.attempt for job in jobs]
         # The name locks while the Job lives: a user who deletes it while no status can be written
         # opens the lock (SPEC section 4, "the name locks while the Job lives").
@@ -72,11 +82,11 @@ def _one_job_per_run(outcome: Outcome) -> Iterator[str]:
             # A Job that did not start in time has failed, and we delete it; with faults that may
             # come after the next attempt.
             failed = one.ended == "failed" and one.ended_at <= following.at
-            if not failed and one.deleted_at is None and not _has_pending_deadline(outcome, uid):
+            if not failed and one.deleted_at is None and not has_pending_deadline(outcome, uid):
                 yield f"{where}: attempt {following.attempt} although {one.name} had not failed"
         for job in jobs:
             if job.name != job_name(
-                _name(outcome, uid).split("/")[1], RunId(uid, due), job.attempt
+                name_of(outcome, uid).split("/")[1], RunId(uid, due), job.attempt
             ):
                 yield f"{where}: the Job is named {job.name}"
 
@@ -99,7 +109,7 @@ def _never_before_its_time(outcome: Outcome) -> Iterator[str]:
     for job in outcome.jobs.values():
         if job.at < job.due:
             yield f"{job.name} was created {job.due - job.at:.3f} s early"
-        created = _instant(outcome.schedules[job.uid]["metadata"]["creationTimestamp"])
+        created = read_instant(outcome.schedules[job.uid]["metadata"]["creationTimestamp"])
         if job.due <= created:
             yield f"{job.name} was due before its schedule was created"
 
@@ -114,13 +124,13 @@ def _never_backwards(outcome: Outcome) -> Iterator[str]:
                 ("mark", old.get("mark"), new.get("mark")),
                 (
                     "timing.since",
-                    None if "wall" in outcome.world.tags else _since(old),
-                    _since(new),
+                    None if "wall" in outcome.world.tags else since_of(old),
+                    since_of(new),
                 ),
                 ("lastScheduleTime", old.get("lastScheduleTime"), new.get("lastScheduleTime")),
             ):
                 if before and (not after or after < before):
-                    where = f"{_name(outcome, uid)} at {at - outcome.world.base:.3f}"
+                    where = f"{name_of(outcome, uid)} at {at - outcome.world.base:.3f}"
                     yield f"{where}: {what} went back from {before} to {after}"
 
 
@@ -130,18 +140,18 @@ def _every_due_time_has_one_verdict(outcome: Outcome) -> Iterator[str]:
     Due times are reckoned by `timing` from each `since` on, as the statuses tell it: an edit counts
     from the operator's first sight of it, which faults may delay.
     """
-    for uid, item, status in _alive(outcome):
-        where, mark = _name(outcome, uid), _instant(status["mark"])
-        if not status.get("timing") or not _every_timing_was_told(outcome, uid):
+    for uid, item, status in alive(outcome):
+        where, mark = name_of(outcome, uid), read_instant(status["mark"])
+        if not status.get("timing") or not every_timing_was_told(outcome, uid):
             continue  # from when until when another timing was in force, nobody can say
         due = {
             instant
-            for timing, begin, end in _spans(outcome, uid)
+            for timing, begin, end in timings_in_force(outcome, uid)
             for instant in compile_timing(timing, seed=where).between(begin + 1, min(end, mark) + 1)
         }
         due |= {
             timing.rule.instant  # over before it was asked for: missed, and said so
-            for timing, begin, _ in _spans(outcome, uid)
+            for timing, begin, _ in timings_in_force(outcome, uid)
             if isinstance(timing.rule, At) and timing.rule.instant <= min(begin, mark)
         }
         # A Job of a timing that no status told of, because the process died before: it ran, so it
@@ -149,10 +159,10 @@ def _every_due_time_has_one_verdict(outcome: Outcome) -> Iterator[str]:
         mine = [job for job in outcome.jobs.values() if job.uid == uid and job.due <= mark]
         due |= {job.due for job in mine if job.deleted_by != "user"}
         expected = len(due)
-        above = [row for row in status.get("recent") or () if _instant(row["due"]) > mark]
+        above = [row for row in status.get("recent") or () if read_instant(row["due"]) > mark]
         ended = sum(status["counts"].values()) - sum(row["state"] in ENDED for row in above)
-        active = {_due_in(name["name"]) for name in status.get("active") or ()}
-        waiting = {_instant(due) for due in status.get("waiting") or ()}
+        active = {due_in(name["name"]) for name in status.get("active") or ()}
+        waiting = {read_instant(due) for due in status.get("waiting") or ()}
         under_way = {due for due in active | waiting if due <= mark}
         if ended + len(under_way) != expected:
             yield (
@@ -161,26 +171,26 @@ def _every_due_time_has_one_verdict(outcome: Outcome) -> Iterator[str]:
             )
         quiet = int(outcome.now) - QUIET_S
         if "wall" not in outcome.world.tags and status.get("pause") is None:
-            timing, begin, _ = _spans(outcome, uid)[-1]
+            timing, begin, _ = timings_in_force(outcome, uid)[-1]
             suspended = (item.get("spec") or {}).get("suspend")
             left = compile_timing(timing, seed=where).newest(max(mark, begin) + 1, quiet, limit=1)
             if left and not suspended:
                 yield f"{where}: due {rfc3339.show(left[0])} has no verdict, mark {status['mark']}"
     for job in outcome.jobs.values():
-        if job.uid in outcome.statuses and not _was_due(outcome, job):
+        if job.uid in outcome.statuses and not was_due(outcome, job):
             yield f"{job.name} was created, and was never due"
 
 
 def _verdicts_are_true(outcome: Outcome) -> Iterator[str]:
     """What the status says of a run is what became of its Jobs."""
-    for uid, item, status in _alive(outcome):
-        where = _name(outcome, uid)
+    for uid, item, status in alive(outcome):
+        where = name_of(outcome, uid)
         mine = [job for job in outcome.jobs.values() if job.uid == uid]
         by_due = {job.due: job for job in sorted(mine, key=lambda job: job.attempt)}
         for row in status.get("recent") or ():
-            job, state = by_due.get(_instant(row["due"])), row["state"]
+            job, state = by_due.get(read_instant(row["due"])), row["state"]
             last = f"{where} due {row['due']}"
-            if state in DECISIONS and job is not None and "late" not in _faults(outcome):
+            if state in DECISIONS and job is not None and "late" not in faults_of(outcome):
                 yield f"{last} is {state} ({row.get('reason')}), but {job.name} was created"
             if state in ("succeeded", "running") and job is None:
                 yield f"{last} is {state}, but has no Job"
@@ -200,12 +210,12 @@ def _verdicts_are_true(outcome: Outcome) -> Iterator[str]:
         settled = [j for j in mine if j.ended == "succeeded" and j.ended_at < outcome.now - QUIET_S]
         deletable = (
             outcome.world.tags
-            or _has_pending_deadline(outcome, uid)
+            or has_pending_deadline(outcome, uid)
             or any(one["spec"].get("concurrencyPolicy") == "Replace" for one in outcome.specs[uid])
         )
         if status["counts"]["succeeded"] > succeeded:
             yield f"{where}: {status['counts']['succeeded']} succeeded, but {succeeded} Jobs did"
-        if status["counts"]["succeeded"] < len(settled) and not deletable and not _short(item):
+        if status["counts"]["succeeded"] < len(settled) and not deletable and not may_vanish(item):
             yield f"{where}: {status['counts']['succeeded']} succeeded of {len(settled)} that did"
 
 
@@ -216,8 +226,8 @@ def _all_is_written(outcome: Outcome) -> Iterator[str]:
     if not process.operator.scheduler.ready:
         yield "the last process never became ready"
         return
-    for uid, item, status in _alive(outcome):
-        where, entry = _name(outcome, uid), state.entries.get(uid)
+    for uid, item, status in alive(outcome):
+        where, entry = name_of(outcome, uid), state.entries.get(uid)
         if entry is None:
             yield f"{where} exists, and the operator does not know it"
         elif entry.generation != item["metadata"]["generation"]:
@@ -227,9 +237,9 @@ def _all_is_written(outcome: Outcome) -> Iterator[str]:
     known = {item["metadata"]["uid"] for item in outcome.server.objects[SCHEDULED_JOB].values()}
     for uid in set(state.entries) - known:
         if outcome.deleted[uid] < outcome.now - 60:
-            yield f"{_name(outcome, uid)} was deleted, and the operator still has it"
+            yield f"{name_of(outcome, uid)} was deleted, and the operator still has it"
     for uid in known - set(outcome.statuses):
-        yield f"{_name(outcome, uid)} never got a status"
+        yield f"{name_of(outcome, uid)} never got a status"
     for job in outcome.server.objects[JOB].values():
         owner = job["metadata"]["ownerReferences"][0]["uid"]
         if owner not in known and outcome.deleted[owner] < outcome.now - 60:
@@ -291,200 +301,3 @@ def _nothing_is_left_over(outcome: Outcome) -> Iterator[str]:
         ):
             if size > limit:
                 yield f"left over at the end: {entry.key}: {size} {what}"
-
-
-# --- equal to the run without faults --------------------------------------------------------------
-
-
-def differences(outcome: Outcome, faultless: Outcome) -> list[str]:
-    """Where the final state is not that of the run without faults.
-
-    Not compared, because a crash moves them by as long as nobody ran: instants at which something
-    was seen or done (started, finished, lastSuccessfulTime, lastFailureTime, lastTransitionTime,
-    timing.since, suspendedSince, resumedAt, pause.since, countsSince), uids of Jobs, messages,
-    Kubernetes Events, and where in the gap between two due times the mark stands (which due times
-    it has passed is checked by the counts). Where a policy decides by how long a Job still ran when
-    the next was due, a world for this comparison must leave more room than the crash takes.
-
-    One end may differ: where a Job may vanish soon (ttlSecondsAfterFinished), the mark is written
-    before the create, and a crash between the two leaves the run lost (outcome_unknown), as
-    SPEC section 4 says. Then that one run is left out and the counts must add up to as many.
-    """
-    mine, others = _documents(outcome), _documents(faultless)
-    lost = _lost_by_the_mark(outcome, faultless)
-    if lost:
-        for document in (*mine.values(), *others.values()):
-            document["counts"] = sum(document["counts"].values())
-            for name in (f"run due {rfc3339.show(lost)}", *AFTER_LOST):
-                document.pop(name, None)
-    found = []
-    for key in sorted(set(mine) | set(others)):
-        ours, theirs = mine.get(key), others.get(key)
-        if ours is None or theirs is None:
-            found.append(f"{key}: {'missing' if ours is None else 'too much'}")
-            continue
-        found += [
-            f"{key}: {name} is {ours.get(name)}, without faults {theirs.get(name)}"
-            for name in sorted(set(ours) | set(theirs))
-            if ours.get(name) != theirs.get(name)
-        ]
-    for what, ours_, theirs_ in (
-        ("exists", _jobs(outcome), _jobs(faultless)),
-        ("was created", _jobs_ever(outcome), _jobs_ever(faultless)),
-    ):
-        found += [f"{job} {what}, and without faults not" for job in sorted(ours_ - theirs_)]
-        missing = [job for job in sorted(theirs_ - ours_) if _due_in(job.split()[0]) != lost]
-        found += [f"{job} {what} without faults only" for job in missing]
-    return found
-
-
-AFTER_LOST = ("consecutiveFailures", "lastResult", "lastScheduleTime")
-
-
-def _lost_by_the_mark(outcome: Outcome, faultless: Outcome) -> Instant | None:
-    """The due time of a run that was marked, and never created because of the crash."""
-    created = {job.due for job in outcome.jobs.values()}
-    lost = [
-        job.due
-        for job in faultless.jobs.values()
-        if job.due not in created and _short(faultless.schedules[job.uid])
-    ]
-    return lost[0] if len(lost) == 1 else None
-
-
-SAME = (
-    "observedGeneration",
-    "scheduleText",
-    "timeZone",
-    "nextRunTime",
-    "upcoming",
-    "lastScheduleTime",
-    "lastResult",
-    "activeCount",
-    "consecutiveFailures",
-    "counts",
-    "waiting",
-    "templateHash",
-)
-
-
-def _documents(outcome: Outcome) -> dict[str, Json]:
-    return {
-        f"{ns}/{name}": _comparable(item.get("status") or {})
-        for (ns, name), item in outcome.server.objects[SCHEDULED_JOB].items()
-    }
-
-
-def _comparable(status: Json) -> Json:
-    same: dict[str, Any] = {name: status.get(name) for name in SAME}
-    same["timing"] = (status.get("timing") or {}).get("hash")
-    same["suspended"] = status.get("suspendedSince") is not None
-    same["resumed"] = status.get("resumedAt") is not None
-    same["paused"] = (status.get("pause") or {}).get("reason")
-    same["active"] = sorted(row["name"] for row in status.get("active") or ())
-    # An adopted Job proves nothing about creates, and nothing wrong is as good as unsaid.
-    for kind in status.get("conditions") or ():
-        if kind["type"] == "Degraded" and kind["status"] == "False":
-            continue
-        same[f"condition {kind['type']}"] = (kind["status"], kind["reason"])
-    for row in status.get("recent") or ():
-        values = (row["state"], row.get("reason"), row.get("attempt"), row.get("job"))
-        same[f"run due {row['due']}"] = values
-    return same
-
-
-def _jobs(outcome: Outcome) -> set[str]:
-    return {
-        f"{ns}/{name} {[c['type'] for c in (job['status'].get('conditions') or ())]}"
-        for (ns, name), job in outcome.server.objects[JOB].items()
-    }
-
-
-def _jobs_ever(outcome: Outcome) -> set[str]:
-    return {f"{job.ns}/{job.name}" for job in outcome.jobs.values()}
-
-
-# --- reading --------------------------------------------------------------------------------------
-
-
-def _alive(outcome: Outcome) -> Iterator[tuple[str, Json, Json]]:
-    """Schedules that exist at the end and have a status with a mark."""
-    for item in outcome.server.objects[SCHEDULED_JOB].values():
-        status = item.get("status") or {}
-        if status.get("mark"):
-            yield item["metadata"]["uid"], item, status
-
-
-def _spans(outcome: Outcome, uid: str) -> list[tuple[Any, Instant, Instant]]:
-    """Each timing that was in force, after which instant and until which."""
-    spans: list[tuple[Any, Instant, Instant]] = []
-    # Nothing before its creation, and nothing twice, even where a clock that was set says so.
-    mark = _instant(outcome.schedules[uid]["metadata"]["creationTimestamp"])
-    for _, status in outcome.statuses[uid]:
-        passed, mark = mark, max(mark, _instant(status["mark"]) if status.get("mark") else 0)
-        timing = timing_from_fields((status.get("timing") or {}).get("fields"))
-        if timing is None:
-            continue
-        since = max(_instant(status["timing"]["since"]), passed)
-        if spans and timing_hash(spans[-1][0]) == timing_hash(timing):
-            continue
-        if spans:
-            spans[-1] = (spans[-1][0], spans[-1][1], since)
-        spans.append((timing, since, 1 << 60))
-    return spans
-
-
-def _every_timing_was_told(outcome: Outcome, uid: str) -> bool:
-    """Whether each timing that users wished for stands in some stored status."""
-    told = {timing_hash(timing) for timing, _, _ in _spans(outcome, uid)}
-    wished = (read(item) for item in outcome.specs[uid])
-    return all(
-        timing_hash(schedule.timing) in told
-        for schedule in wished
-        if isinstance(schedule, Schedule)
-    )
-
-
-def _was_due(outcome: Outcome, job: Created) -> bool:
-    """By any of the specs there were; which of them the operator had seen is not known here."""
-    schedules = (read(item) for item in outcome.specs[job.uid])
-    return any(
-        isinstance(schedule, Schedule)
-        and compile_timing(schedule.timing, seed=schedule.key).count(job.due, job.due + 1)
-        for schedule in schedules
-    )
-
-
-def _faults(outcome: Outcome) -> set[str]:
-    weather = outcome.processes[0].play.weather
-    return set(getattr(weather, "calls", ()))
-
-
-def _has_pending_deadline(outcome: Outcome, uid: str) -> bool:
-    return any(one["spec"].get("pendingDeadlineSeconds") for one in outcome.specs[uid])
-
-
-def _short(item: Json) -> bool:
-    """Jobs that vanish by themselves may do so unseen; SPEC 4: such a run is lost."""
-    spec = item["spec"]["jobTemplate"]["spec"]
-    return spec.get("ttlSecondsAfterFinished") is not None
-
-
-def _due_in(name: str) -> Instant:
-    date, clock = name.rsplit("-", 3)[-3:-1] if "-r" not in name[-4:] else name.split("-")[-4:-2]
-    return _instant(f"{date[:4]}-{date[4:6]}-{date[6:]}T{clock[:2]}:{clock[2:4]}:{clock[4:]}Z")
-
-
-def _since(status: Json) -> str | None:
-    return (status.get("timing") or {}).get("since")
-
-
-def _name(outcome: Outcome, uid: str) -> str:
-    metadata = outcome.schedules[uid]["metadata"] if uid in outcome.schedules else {}
-    return f"{metadata.get('namespace')}/{metadata.get('name')}"
-
-
-def _instant(text: str) -> Instant:
-    instant = rfc3339.read(text)
-    assert instant is not None, text
-    return instant

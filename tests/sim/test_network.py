@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from tests.sim.differences import differences
 from tests.sim.network import Rule
-from tests.sim.oracles import differences
 from tests.sim.play import play
 from tests.sim.scenario import JOBS, TWENTY, calls, counts, dues, right, with_faults, world
 from tests.sim.world import NEW_YEAR, Deed, create, delete, every, patch, template

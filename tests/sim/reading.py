@@ -1,0 +1,98 @@
+"""What oracles read in an outcome: its schedules and timings, and what a Job's name says."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from tests.sim.outcome import Created, Outcome
+from tests.sim.server import SCHEDULED_JOB, Json
+
+from evenkeel.model import Instant, Schedule
+from evenkeel.resource import rfc3339
+from evenkeel.resource.read import read
+from evenkeel.resource.status import timing_from_fields, timing_hash
+from evenkeel.when import compile_timing
+
+
+def alive(outcome: Outcome) -> Iterator[tuple[str, Json, Json]]:
+    """Schedules that exist at the end and have a status with a mark."""
+    for item in outcome.server.objects[SCHEDULED_JOB].values():
+        status = item.get("status") or {}
+        if status.get("mark"):
+            yield item["metadata"]["uid"], item, status
+
+
+def timings_in_force(outcome: Outcome, uid: str) -> list[tuple[Any, Instant, Instant]]:
+    """Each timing that was in force, after which instant and until which."""
+    spans: list[tuple[Any, Instant, Instant]] = []
+    # Nothing before its creation, and nothing twice, even where a clock that was set says so.
+    mark = read_instant(outcome.schedules[uid]["metadata"]["creationTimestamp"])
+    for _, status in outcome.statuses[uid]:
+        passed, mark = mark, max(mark, read_instant(status["mark"]) if status.get("mark") else 0)
+        timing = timing_from_fields((status.get("timing") or {}).get("fields"))
+        if timing is None:
+            continue
+        since = max(read_instant(status["timing"]["since"]), passed)
+        if spans and timing_hash(spans[-1][0]) == timing_hash(timing):
+            continue
+        if spans:
+            spans[-1] = (spans[-1][0], spans[-1][1], since)
+        spans.append((timing, since, 1 << 60))
+    return spans
+
+
+def every_timing_was_told(outcome: Outcome, uid: str) -> bool:
+    """Whether each timing that users wished for stands in some stored status."""
+    told = {timing_hash(timing) for timing, _, _ in timings_in_force(outcome, uid)}
+    wished = (read(item) for item in outcome.specs[uid])
+    return all(
+        timing_hash(schedule.timing) in told
+        for schedule in wished
+        if isinstance(schedule, Schedule)
+    )
+
+
+def was_due(outcome: Outcome, job: Created) -> bool:
+    """By any of the specs there were; which of them the operator had seen is not known here."""
+    schedules = (read(item) for item in outcome.specs[job.uid])
+    return any(
+        isinstance(schedule, Schedule)
+        and compile_timing(schedule.timing, seed=schedule.key).count(job.due, job.due + 1)
+        for schedule in schedules
+    )
+
+
+def faults_of(outcome: Outcome) -> set[str]:
+    weather = outcome.processes[0].play.weather
+    return set(getattr(weather, "calls", ()))
+
+
+def has_pending_deadline(outcome: Outcome, uid: str) -> bool:
+    return any(one["spec"].get("pendingDeadlineSeconds") for one in outcome.specs[uid])
+
+
+def may_vanish(item: Json) -> bool:
+    """Jobs that vanish by themselves may do so unseen; SPEC 4: such a run is lost."""
+    spec = item["spec"]["jobTemplate"]["spec"]
+    return spec.get("ttlSecondsAfterFinished") is not None
+
+
+def due_in(name: str) -> Instant:
+    date, clock = name.rsplit("-", 3)[-3:-1] if "-r" not in name[-4:] else name.split("-")[-4:-2]
+    return read_instant(f"{date[:4]}-{date[4:6]}-{date[6:]}T{clock[:2]}:{clock[2:4]}:{clock[4:]}Z")
+
+
+def since_of(status: Json) -> str | None:
+    return (status.get("timing") or {}).get("since")
+
+
+def name_of(outcome: Outcome, uid: str) -> str:
+    metadata = outcome.schedules[uid]["metadata"] if uid in outcome.schedules else {}
+    return f"{metadata.get('namespace')}/{metadata.get('name')}"
+
+
+def read_instant(text: str) -> Instant:
+    instant = rfc3339.read(text)
+    assert instant is not None, text
+    return instant
