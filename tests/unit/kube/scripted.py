@@ -1,4 +1,4 @@
-"""A tiny API server that answers as the test says, a clock, and a loop whose time is virtual."""
+"""A tiny API server that answers as the test says, a launcher on it, and virtual time."""
 
 from __future__ import annotations
 
@@ -14,7 +14,9 @@ from tests.sim.virtual import SimulatedClock, VirtualLoop
 
 from evenkeel.core.inbox import Inbox
 from evenkeel.core.messages import Message
-from evenkeel.kube.api import NoAnswer, NotSent, Reply
+from evenkeel.kube.api import Api, NoAnswer, NotSent, Reply
+from evenkeel.kube.launcher import Launcher
+from evenkeel.model import Verdict
 
 Answer = Reply | Exception | float
 """A number is a pause before the next answer."""
@@ -121,6 +123,27 @@ class Desk:
     def reports(self) -> list[Message]:
         """Everything since the last time."""
         return self.inbox.drain(10_000)
+
+
+def launcher(
+    api: Api,
+    clock: SimulatedClock,
+    desk: Desk,
+    *,
+    in_flight: int = 48,
+    mark: bool = True,
+    counted: list[Verdict] | None = None,
+) -> Launcher:
+    """A launcher that reports to the desk; `mark` says whether the mark can be written."""
+
+    async def write_mark(_: str) -> bool:
+        return mark
+
+    def count(verdict: Verdict, _: float | None) -> None:
+        if counted is not None:
+            counted.append(verdict)
+
+    return Launcher(api, desk.inbox, clock, in_flight=in_flight, write_mark=write_mark, count=count)
 
 
 def virtually(scenario: Callable[[SimulatedClock], Coroutine[Any, Any, None]]) -> None:

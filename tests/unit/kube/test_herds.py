@@ -4,12 +4,12 @@ import asyncio
 import itertools
 
 from tests.builders import every, instant
-from tests.unit.kube.scripted import CREATED, OK, Desk, ScriptedApi, status, virtually
+from tests.unit.kube.scripted import CREATED, OK, Desk, ScriptedApi, launcher, status, virtually
 
 from evenkeel.core.effects import CheckTemplate, Launch, LetGo, Prepare
 from evenkeel.core.messages import TemplateChecked
 from evenkeel.kube.errands import Errands
-from evenkeel.kube.launcher import FEW, RENDERED_AT_ONCE, Launcher
+from evenkeel.kube.launcher import FEW, RENDERED_AT_ONCE
 from evenkeel.model import RunId
 
 
@@ -20,13 +20,6 @@ def herd(count):
 
 def prepared(effect):
     return Prepare(effect.run, effect.attempt, effect.schedule)
-
-
-def launcher(api, clock, desk, *, in_flight=48):
-    async def no_mark(uid):
-        return True
-
-    return Launcher(api, desk.inbox, clock, in_flight=in_flight, write_mark=no_mark)
 
 
 # --- templates ------------------------------------------------------------------------------------

@@ -1,0 +1,263 @@
+"""What a create proves, by the API server's real words: its verdict, and what is read by name."""
+
+import asyncio
+
+import orjson
+import pytest
+from tests.builders import every, instant
+from tests.unit.kube.scripted import (
+    CREATED,
+    NO_ANSWER,
+    NOBODY_THERE,
+    Desk,
+    ScriptedApi,
+    launcher,
+    status,
+    virtually,
+)
+
+from evenkeel.core.effects import Launch
+from evenkeel.kube.api import Reply
+from evenkeel.kube.launcher import READ_AGAIN_S, classify, created_uid
+from evenkeel.model import RunId, Verdict
+from evenkeel.resource.job import render
+
+TABLE = {
+    "it was created": (CREATED, Verdict.CREATED, ""),
+    "a Job of that name exists": (
+        status(409, "AlreadyExists", 'jobs.batch "report-x" already exists'),
+        Verdict.ADOPTED,
+        "",
+    ),
+    "another conflict": (
+        status(409, "Conflict", "object was being deleted"),
+        Verdict.HELD,
+        "Conflict",
+    ),
+    "a field that does not decode": (
+        status(400, "BadRequest", "json: cannot unmarshal string into Go struct field PodSpec"),
+        Verdict.REFUSED,
+        "Invalid",
+    ),
+    "restartPolicy is missing": (
+        status(
+            422,
+            "Invalid",
+            'Job.batch "x" is invalid: spec.template.spec.restartPolicy: Required value: '
+            'valid values: "OnFailure", "Never"',
+        ),
+        Verdict.REFUSED,
+        "Invalid",
+    ),
+    "larger than a request may be": (
+        status(413, "RequestEntityTooLarge", "Request entity too large: limit is 3145728"),
+        Verdict.REFUSED,
+        "Invalid",
+    ),
+    "a webhook said no": (
+        status(403, "", 'admission webhook "jobs.example.com" denied the request: no'),
+        Verdict.REFUSED,
+        "DeniedByAdmission",
+    ),
+    "an admission policy said no": (
+        status(
+            422,
+            "Invalid",
+            "jobs.batch \"x\" is forbidden: ValidatingAdmissionPolicy 'p' with binding 'b' "
+            "denied request: no",
+        ),
+        Verdict.REFUSED,
+        "DeniedByAdmission",
+    ),
+    "a quota is used up": (
+        status(
+            403,
+            "Forbidden",
+            'jobs.batch "x" is forbidden: exceeded quota: q, requested: count/jobs.batch=1, '
+            "used: count/jobs.batch=1, limited: count/jobs.batch=1",
+        ),
+        Verdict.HELD,
+        "QuotaExceeded",
+    ),
+    "RBAC forbids": (
+        status(
+            403,
+            "Forbidden",
+            'jobs.batch is forbidden: User "x" cannot create resource "jobs" in API group "batch"',
+        ),
+        Verdict.HELD,
+        "Forbidden",
+    ),
+    "the namespace is terminating": (
+        status(
+            403,
+            "Forbidden",
+            'jobs.batch "x" is forbidden: unable to create new content in namespace shop because '
+            "it is being terminated",
+        ),
+        Verdict.HELD,
+        "Forbidden",
+    ),
+    "the namespace is gone": (
+        status(404, "NotFound", 'namespaces "shop" not found'),
+        Verdict.HELD,
+        "NamespaceGone",
+    ),
+    "the token is not good": (
+        status(401, "Unauthorized", "Unauthorized"),
+        Verdict.HELD,
+        "Unauthorized",
+    ),
+    "too many requests": (
+        status(429, "TooManyRequests", "Too many requests, please try again later."),
+        Verdict.HELD,
+        "TooManyRequests",
+    ),
+    "a webhook is down": (
+        status(500, "InternalError", 'failed calling webhook "jobs.example.com"'),
+        Verdict.UNKNOWN,
+        "ServerError",
+    ),
+    "the server timed out": (
+        status(504, "Timeout", "request did not complete within requested timeout"),
+        Verdict.UNKNOWN,
+        "ServerError",
+    ),
+    "a proxy has no server": (
+        Reply(502, b"<html>Bad Gateway</html>"),
+        Verdict.UNKNOWN,
+        "ServerError",
+    ),
+}
+
+
+@pytest.mark.parametrize(("reply", "verdict", "reason"), TABLE.values(), ids=TABLE)
+def test_what_an_answer_to_a_create_proves(reply, verdict, reason):
+    assert classify(reply, created_uid(reply)) == (verdict, reason)
+
+
+# --- one create -------------------------------------------------------------------------------
+
+SEEN = every(60)
+RUN = RunId(SEEN.uid, instant("10:01"))
+BODY = orjson.loads(render(SEEN, RUN))
+NAME = BODY["metadata"]["name"]
+
+
+def as_stored(body=BODY, **status_fields) -> Reply:
+    stored = body | {"metadata": body["metadata"] | {"uid": "uid-job"}, "status": status_fields}
+    return Reply(200, orjson.dumps(stored))
+
+
+def launch(answers, *, mark_first=False, mark=True, seconds=120.0):
+    """Launch one run; what was reported, and the API it was launched on."""
+    desk, api = Desk(), ScriptedApi(answers)
+
+    async def scenario(clock):
+        it = launcher(api, clock, desk, mark=mark)
+        it.launch(Launch(RUN, 1, SEEN, mark_first))
+        await asyncio.sleep(seconds)
+
+    virtually(scenario)
+    reports = desk.reports()
+    return (reports[0] if reports else None), api
+
+
+def verbs(api) -> list[str]:
+    return [call.verb for call in api.calls]
+
+
+def test_created_is_reported_with_the_name_that_is_the_lock():
+    report, api = launch([CREATED])
+    assert (report.verdict, report.ref.name) == (Verdict.CREATED, NAME)
+    assert api.calls[0].body == BODY
+    assert api.calls[0].path == "/apis/batch/v1/namespaces/shop/jobs"
+
+
+def test_a_job_of_ours_under_the_name_is_adopted():
+    report, api = launch([status(409, "AlreadyExists"), as_stored(active=1)])
+    assert (report.verdict, report.ref.uid) == (Verdict.ADOPTED, "uid-job")
+    assert report.found.phase == "waiting"
+    assert verbs(api) == ["POST", "GET"]
+
+
+def test_a_job_of_ours_that_has_ended_is_adopted_with_its_end():
+    done = {"conditions": [{"type": "Complete", "status": "True"}]}
+    report, _ = launch([status(409, "AlreadyExists"), as_stored(**done)])
+    assert report.found.phase == "succeeded"
+
+
+OTHERS = {
+    "without an owner": {"ownerReferences": []},
+    "of the schedule that had the name before": {
+        "ownerReferences": [BODY["metadata"]["ownerReferences"][0] | {"uid": "uid-older"}]
+    },
+    "for another due time": {"annotations": {"evenkeel.dev/due": "2026-03-02T09:00:00Z"}},
+    "of another attempt": {
+        "annotations": BODY["metadata"]["annotations"] | {"evenkeel.dev/attempt": "2"}
+    },
+}
+
+
+@pytest.mark.parametrize("metadata", OTHERS.values(), ids=OTHERS)
+def test_a_job_under_the_name_is_not_ours(metadata):
+    other = BODY | {"metadata": BODY["metadata"] | metadata}
+    report, api = launch([status(409, "AlreadyExists"), as_stored(other)])
+    assert (report.verdict, report.reason) == (Verdict.TAKEN, "NameTaken")
+    assert "DELETE" not in verbs(api)
+
+
+def test_a_create_without_an_answer_is_read_by_name_before_anything_else():
+    report, api = launch([NO_ANSWER, as_stored()])
+    assert report.verdict is Verdict.ADOPTED
+    assert verbs(api) == ["POST", "GET"]
+
+
+def test_a_create_without_an_answer_that_came_to_nothing_is_held():
+    report, api = launch([NO_ANSWER, status(404, "NotFound")])
+    assert (report.verdict, report.reason) == (Verdict.HELD, "NotCreated")
+    assert verbs(api) == ["POST", "GET"]
+
+
+def test_a_job_that_existed_and_vanished_before_it_could_be_read_stays_unknown():
+    report, _ = launch([status(409, "AlreadyExists"), status(404, "NotFound")])
+    assert (report.verdict, report.reason) == (Verdict.UNKNOWN, "Vanished")
+
+
+def test_reading_by_name_goes_on_until_the_server_says():
+    report, api = launch([NO_ANSWER, NOBODY_THERE, NO_ANSWER, status(503), as_stored()])
+    assert report.verdict is Verdict.ADOPTED
+    assert verbs(api) == ["POST"] + ["GET"] * 4
+    pauses = [b.at - a.at for a, b in zip(api.calls[1:], api.calls[2:], strict=False)]
+    for pause_s, meant_s in zip(pauses, READ_AGAIN_S, strict=False):
+        assert 0.5 * meant_s <= pause_s <= 1.5 * meant_s
+
+
+def test_reading_by_name_is_never_hot():
+    report, api = launch([NO_ANSWER, status(500)], seconds=600)
+    assert report is None
+    assert len(api.calls) < 150
+
+
+def test_a_server_that_nobody_reaches_holds_the_run():
+    report, api = launch([NOBODY_THERE])
+    assert (report.verdict, report.reason) == (Verdict.HELD, "Unreachable")
+    assert verbs(api) == ["POST"]
+
+
+def test_the_mark_is_written_before_a_create_that_asks_for_it():
+    report, api = launch([CREATED], mark_first=True, mark=False)
+    assert (report.verdict, report.reason) == (Verdict.HELD, "StatusNotWritten")
+    assert api.calls == []
+
+
+def test_each_verdict_is_counted_once():
+    counted = []
+    desk, api = Desk(), ScriptedApi([status(409, "AlreadyExists"), as_stored()])
+
+    async def scenario(clock):
+        launcher(api, clock, desk, counted=counted).launch(Launch(RUN, 1, SEEN))
+        await asyncio.sleep(1)
+
+    virtually(scenario)
+    assert counted == [Verdict.ADOPTED]
