@@ -4,7 +4,8 @@ import pytest
 from tests.builders import edited, every, instant, job
 from tests.unit.core.world import World
 
-from evenkeel.model import JobPhase, RunId, RunState, Verdict
+from evenkeel.core.messages import Launched
+from evenkeel.model import JobPhase, JobRef, Retry, RunId, RunState, Verdict
 from evenkeel.resource.job import job_name
 
 TEN_MINUTES = 600
@@ -76,9 +77,6 @@ def test_unknown_for_ever_is_lost():
 
 
 def test_an_answer_to_an_attempt_of_the_past_changes_nothing():
-    from evenkeel.core.messages import Launched
-    from evenkeel.model import JobRef
-
     seen = every(TEN_MINUTES)
     world = World().see(seen).run_until("10:10")
     run = RunId(seen.uid, instant("10:10"))
@@ -222,8 +220,6 @@ def test_cancelled_while_held_it_is_not_tried_again():
 
 
 def test_cancelled_runs_are_not_retried():
-    from evenkeel.model import Retry
-
     seen = every(TEN_MINUTES, retry=Retry(limit=3, delay_s=1))
     world = World().see(seen).run_until("10:10")
     world.cancel(seen, "10:10")

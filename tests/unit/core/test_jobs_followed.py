@@ -6,6 +6,7 @@ from tests.unit.core.world import World
 
 from evenkeel.core import messages
 from evenkeel.model import Concurrency, JobPhase, Verdict
+from evenkeel.resource.job import job_name
 
 TEN_MINUTES = 600
 
@@ -205,8 +206,6 @@ def test_created_again_under_its_name_it_never_adopts_the_old_ones_jobs():
 
 
 def test_two_schedules_of_one_name_and_time_have_different_jobs():
-    from evenkeel.resource.job import job_name
-
     old, new = cron("* * * * *"), cron("* * * * *", uid="uid-second")
     assert job_name("report", job(old, "10:01").run) != job_name("report", job(new, "10:01").run)
 

@@ -4,6 +4,7 @@ import pytest
 from tests.builders import cron, edited, every, instant, job, rejection
 from tests.unit.core.world import World
 
+from evenkeel.core.messages import PodsLookedAt
 from evenkeel.model import Cron, JobPhase, Retry, RunState, Verdict
 from evenkeel.resource.job import job_name
 
@@ -210,8 +211,6 @@ def pending(world: World, seen) -> None:
 
 
 def looked(world: World, **found):
-    from evenkeel.core.messages import PodsLookedAt
-
     look = world.looked_at[-1]
     found = {"started": False, "reason": "unschedulable", "message": "0/3 nodes"} | found
     world.tell(PodsLookedAt(look.run, look.attempt, **found))

@@ -4,7 +4,7 @@ import pytest
 from tests.builders import cron, edited, every, once
 from tests.unit.core.world import World
 
-from evenkeel.model import Concurrency, Cron, MissedRuns
+from evenkeel.model import Concurrency, Cron, MissedRuns, Verdict
 
 EVERY_MINUTE = "* * * * *"
 
@@ -108,8 +108,6 @@ def test_a_job_created_just_before_a_crash_is_not_also_part_of_the_suspended_spa
     world = World(answering=lambda _: None).see(seen).run_until("10:01")
     world.see(edited(seen, suspend=True))
     world.writes = False
-    from evenkeel.model import Verdict
-
     world.answer(world.in_flight[0], Verdict.CREATED)
     world.writes = True
     world.schedules[seen.uid] = edited(edited(seen))

@@ -20,6 +20,7 @@ from evenkeel.kube.api import Reply
 from evenkeel.kube.jobs import JobsListener
 from evenkeel.kube.reflector import Reflector
 from evenkeel.kube.watch import Pruner
+from evenkeel.resource.job import render
 
 
 class Listener:
@@ -240,8 +241,6 @@ FACT = job(SEEN, "10:01")
 
 
 def raw_job(**changes):
-    from evenkeel.resource.job import render
-
     body = orjson.loads(render(SEEN, FACT.run))
     body["metadata"] |= {"uid": "uid-job", "resourceVersion": "9"} | changes.pop("metadata", {})
     return body | {"status": changes}

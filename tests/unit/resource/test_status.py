@@ -6,6 +6,8 @@ from hypothesis import strategies as st
 from tests.builders import clocks, cron, edited, every, instant, schedule
 from tests.unit.core.world import World, merge_patch
 
+from evenkeel.core.document import status_document
+from evenkeel.core.entry import Entry
 from evenkeel.model import (
     At,
     Concurrency,
@@ -186,9 +188,6 @@ def test_a_placement_comes_back():
 
 @given(TIMINGS, TIMINGS)
 def test_the_fields_of_an_older_timing_do_not_stay_beside_a_newer_ones(old, new):
-    from evenkeel.core.document import status_document
-    from evenkeel.core.entry import Entry
-
     stored: dict = {}
     for timing in (old, new):
         entry = Entry("uid", "shop", "report", schedule=schedule(Cron("* * * * *")), timing=timing)
