@@ -7,7 +7,7 @@ import datetime as dt
 import json
 from pathlib import Path
 
-from evenkeel.core.follow import due_of
+from evenkeel.resource.job import due_of
 
 
 class Creates:

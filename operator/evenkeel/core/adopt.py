@@ -9,7 +9,7 @@ from evenkeel.core.effects import DeleteJob
 from evenkeel.core.entry import Entry, Run
 from evenkeel.core.state import State
 from evenkeel.model import ENDED, Concurrency, Instant, JobPhase, RunId, RunState
-from evenkeel.resource.job import job_name
+from evenkeel.resource.job import due_of, job_name
 from evenkeel.resource.status import ACTIVE_COUNT, EMPTY, Memory
 
 
@@ -27,7 +27,7 @@ def take_over(state: State, entry: Entry) -> None:
     counted = {row.due for row in memory.recent if row.state in ENDED}
     lost = {row.due for row in memory.recent if row.state is RunState.LOST}
     # By due time: where a retry was launched since, the status names the attempt before it.
-    alive = {follow.due_of(ref.name) for ref in memory.active}
+    alive = {due_of(ref.name) for ref in memory.active}
     waiting = set(memory.waiting)
     for run_id, fact in last_attempt.items():
         known = run_id.due <= (memory.mark or 0)
@@ -87,7 +87,7 @@ def _mourn(state: State, entry: Entry, memory: Memory, *, facts_names: set[str])
             continue
         due = next(
             (row.due for row in memory.recent if row.job == ref.name),
-            follow.due_of(ref.name),
+            due_of(ref.name),
         )
         if due is None:
             continue

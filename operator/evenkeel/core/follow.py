@@ -1,8 +1,5 @@
 """What Jobs tell of runs: adopted, started, ended, retried, lost."""
 
-import datetime as dt
-import re
-
 from evenkeel.core import history, take
 from evenkeel.core.agenda import DeletionDeadline, PendingDeadline
 from evenkeel.core.effects import FindJob, LookAtPods
@@ -23,20 +20,6 @@ PENDING_LOOK_S = 3600.0
 
 DELETION_PATIENCE_S = 120.0
 """A Job that is deleted in the foreground goes when its Pods have, which by default takes 30 s."""
-
-_MOMENT = re.compile(r"-(\d{8}-\d{6})-[a-z2-7]{10}(?:-r\d+)?$", re.ASCII)
-
-
-def due_of(job_name: str) -> Instant | None:
-    """The due time in one of our Jobs' names."""
-    found = _MOMENT.search(job_name)
-    if not found:
-        return None
-    try:
-        moment = dt.datetime.strptime(found[1], "%Y%m%d-%H%M%S").replace(tzinfo=dt.UTC)
-    except ValueError:
-        return None
-    return int(moment.timestamp())
 
 
 # --- Jobs -----------------------------------------------------------------------------------------

@@ -7,6 +7,7 @@ the same body, so that what is proven is what is created.
 import base64
 import datetime as dt
 import hashlib
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -36,6 +37,8 @@ _LABEL_LENGTH = 63
 _NAME_LENGTH = 24
 """Longer would leave no room for the index that an Indexed Job appends to its Pods' names."""
 
+_MOMENT = re.compile(r"-(\d{8}-\d{6})-[a-z2-7]{10}(?:-r\d+)?$", re.ASCII)
+
 
 def job_name(schedule_name: str, run: RunId, attempt: int = 1) -> str:
     """At most 55 characters and a DNS label; equal for equal runs, whoever computes it and when."""
@@ -44,6 +47,18 @@ def job_name(schedule_name: str, run: RunId, attempt: int = 1) -> str:
     digest = hashlib.sha256(f"{run.uid}/{run.kind}/{run.due}".encode()).digest()
     tail = base64.b32encode(digest)[:10].decode().lower()
     return f"{head}-{moment}-{tail}" + (f"-r{attempt}" if attempt > 1 else "")
+
+
+def due_of(name: str) -> Instant | None:
+    """The due time in a Job's name; None when no run of ours can be called so."""
+    found = _MOMENT.search(name)
+    if not found:
+        return None
+    try:
+        moment = dt.datetime.strptime(found[1], "%Y%m%d-%H%M%S").replace(tzinfo=dt.UTC)
+    except ValueError:
+        return None
+    return int(moment.timestamp())
 
 
 def schedule_label(schedule_name: str) -> str:

@@ -1,7 +1,7 @@
 """SPEC 5: five steps in their order, budgets, queries, statistics."""
 
 import pytest
-from tests.builders import cron, every, instant, job
+from tests.builders import cron, every, instant
 from tests.unit.core.world import World
 
 from evenkeel.core import messages
@@ -11,7 +11,7 @@ from evenkeel.core.scheduler import (
     STARTS_PER_STEP,
     Scheduler,
 )
-from evenkeel.model import JobPhase, RunId, RunState
+from evenkeel.model import RunId, RunState
 from evenkeel.resource.status import EMPTY
 from evenkeel.settings import Settings
 
@@ -177,13 +177,3 @@ def test_the_same_messages_at_the_same_times_have_the_same_effects():
         return effects
 
     assert history() == history()
-
-
-def test_a_job_that_is_not_ours_has_no_due_time_in_its_name():
-    from evenkeel.core.follow import due_of
-
-    ours = job(cron(EVERY_MINUTE), "10:01", JobPhase.STARTED).ref.name
-    assert due_of(ours) == instant("10:01")
-    assert due_of(f"{ours}-r2") == instant("10:01")
-    assert due_of("report-20261332-000000-aaaaaaaaaa") is None
-    assert due_of("somebody-elses") is None

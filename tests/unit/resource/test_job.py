@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tests.builders import cron, instant, schedule
 
 from evenkeel.model import Cron, JobPhase, RunId
-from evenkeel.resource.job import job_name, owner_uid, read_job, render, schedule_label
+from evenkeel.resource.job import due_of, job_name, owner_uid, read_job, render, schedule_label
 
 LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 LABEL_VALUE = re.compile(r"([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?")
@@ -47,6 +47,14 @@ def test_a_name_is_stable_and_each_attempts_is_its_own(name, uid, due):
 def test_no_two_runs_have_one_name(name, runs):
     names = {job_name(name, RunId(uid, due, kind)) for uid, due, kind in runs}
     assert len(names) == len(runs)
+
+
+def test_a_job_that_is_not_ours_has_no_due_time_in_its_name():
+    ours = job_name("report", RunId("uid", instant("10:01")))
+    assert due_of(ours) == instant("10:01")
+    assert due_of(f"{ours}-r2") == instant("10:01")
+    assert due_of("report-20261332-000000-aaaaaaaaaa") is None
+    assert due_of("somebody-elses") is None
 
 
 def test_a_name_is_as_documented():
