@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from tests.bench._measure import percentile
 
-from evenkeel.balance import LoadMap, Member, confirm, place, plan_rebalance, settled
+from evenkeel.balance import LoadMap, Member, confirm, place, plan_rebalance
 from evenkeel.balance.place import at_anchor
 from evenkeel.model import DAY_S, Instant, Interval, Timing
 
@@ -47,7 +47,7 @@ def placed(given: list[Member], now: Instant, *, observe: bool = False) -> LoadM
     load = LoadMap(now)
     for member in given:
         found = place(load, member, now, pre_schedule_s=PRE_SCHEDULE_S, observe=observe)
-        load.put(settled(member, found, now))
+        load.put(at_anchor(member, found.anchor, now))
     return load
 
 

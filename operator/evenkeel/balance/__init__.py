@@ -17,7 +17,7 @@ from evenkeel.balance.nouns import (
     Skip,
     Stale,
 )
-from evenkeel.balance.place import place, settled
+from evenkeel.balance.place import place
 from evenkeel.balance.reasons import moved_sentence
 from evenkeel.balance.rebalance import confirm, move_again, moved, plan_rebalance
 
@@ -37,5 +37,4 @@ __all__ = [
     "moved_sentence",
     "place",
     "plan_rebalance",
-    "settled",
 ]

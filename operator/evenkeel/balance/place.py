@@ -76,13 +76,8 @@ def place(
     return _place(found, first, carried, reason)
 
 
-def settled(member: Member, found: Place, now: Instant) -> Member:
-    """The member as it is once placed: to be put into the load."""
-    return at_anchor(member, found.anchor, now)
-
-
 def at_anchor(member: Member, anchor: Instant, now: Instant) -> Member:
-    """The member with another phase, chosen now."""
+    """The member with a phase chosen now: to be put into the load."""
     # Written out: dataclasses.replace is five times as slow, and a rebalance asks for thousands.
     old = member.timing
     rule = Interval(member.interval.every_s, 0, anchor)

@@ -82,7 +82,6 @@ def _created(state: State, entry: Entry, run: Run, message: Launched) -> None:
         state.emit(Observed("lateness", max(0.0, lateness_s)))
     if run.state is not RunState.RUNNING:  # the watch may have told of it first
         run.ref = message.ref
-        run.created_at = state.now
         state.running(entry, run)
     state.tell(entry, "Created", f"created job {message.ref.name}")
     state.condition(entry, "Degraded", "False", "AsExpected")

@@ -53,7 +53,6 @@ class Run:
     phase: JobPhase | None = None
     deleting: bool = False
     """Somebody has deleted its Job, and it is still there."""
-    created_at: float | None = None
     started: Instant | None = None
     retry_at: float = 0.0
     failed_jobs: list[JobRef] = field(default_factory=list)

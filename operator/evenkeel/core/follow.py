@@ -70,12 +70,10 @@ def follow(state: State, entry: Entry, run: Run, fact: JobFact) -> None:
     """Bring a run up to what its Job says."""
     if fact.attempt != run.attempt or run.state is RunState.RETRYING:
         return
-    first_sight = run.state is not RunState.RUNNING
     run.ref = fact.ref
     run.phase = fact.phase
     run.started = fact.started or run.started
-    if first_sight:
-        run.created_at = run.created_at or state.now
+    if run.state is not RunState.RUNNING:
         state.running(entry, run)
     if fact.phase is JobPhase.SUCCEEDED:
         state.end(entry, run, RunState.SUCCEEDED, finished=fact.finished)

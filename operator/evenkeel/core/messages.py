@@ -38,11 +38,6 @@ class SchedulesListed:
 
 
 @dataclass(frozen=True, slots=True)
-class SchedulesChanged:
-    """Rebuild the index now."""
-
-
-@dataclass(frozen=True, slots=True)
 class IndexBuilt:
     """The index that a `BuildIndex` effect asked for."""
 
@@ -219,7 +214,6 @@ Message = (
     ScheduleSeen
     | ScheduleGone
     | SchedulesListed
-    | SchedulesChanged
     | IndexBuilt
     | JobSeen
     | JobGone

@@ -1,6 +1,7 @@
 """Builders for the load: a member a line, and the plain recount that everything is held to."""
 
-from evenkeel.balance import LoadMap, Member, Place, place, settled
+from evenkeel.balance import LoadMap, Member, Place, place
+from evenkeel.balance.place import at_anchor
 from evenkeel.model import DAY_S, At, Cron, Hourly, Instant, Interval, Timing, Window
 from evenkeel.when import compile_timing
 
@@ -52,7 +53,7 @@ def fixed(
 def settle(load: LoadMap, member: Member, now: Instant) -> tuple[Place, Member]:
     """Place it and put it into the load, as the scheduler does."""
     found = place(load, member, now, pre_schedule_s=PRE_SCHEDULE_S)
-    load.put(settled(member, found, now))
+    load.put(at_anchor(member, found.anchor, now))
     return found, load.members[member.key]
 
 

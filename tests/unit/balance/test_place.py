@@ -19,7 +19,8 @@ from tests.unit.balance.members import (
     settle,
 )
 
-from evenkeel.balance import LoadMap, Member, place, settled
+from evenkeel.balance import LoadMap, Member, place
+from evenkeel.balance.place import at_anchor
 from evenkeel.errors import BadField
 from evenkeel.model import DAY_S, Cron, Instant, Interval, Window
 from evenkeel.when.zone import load_zone
@@ -286,7 +287,7 @@ class TestRemembered:
             pre_schedule_s=PRE_SCHEDULE_S,
             remembered=before.interval.anchor,
         )
-        after = settled(before, found, later)
+        after = at_anchor(before, found.anchor, later)
         horizon = later + PRE_SCHEDULE_S + 1
         expected = runs_between(before, horizon, horizon + 20 * every_s)
         assert runs_between(after, horizon, horizon + 20 * every_s) == expected

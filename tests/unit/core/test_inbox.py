@@ -40,7 +40,7 @@ def test_ten_thousand_hints_do_not_refuse_a_result():
 def test_the_inbox_wakes_the_loop():
     inbox, woken = Inbox(size=1), []
     inbox.on_arrival = lambda: woken.append(1)
-    inbox.hint("a", messages.SchedulesChanged())
+    inbox.hint("a", messages.ScheduleGone("a"))
     inbox.offer(ask(1))
     inbox.offer(ask(2))
     assert len(woken) == 2
