@@ -1,4 +1,4 @@
-"""What Jobs tell of runs: adopted, started, ended, retried, lost."""
+"""What Jobs tell of runs: started, ended, retried, stuck, lost."""
 
 from evenkeel.core import history, take
 from evenkeel.core.agenda import DeletionDeadline, PendingDeadline
@@ -12,7 +12,7 @@ from evenkeel.core.messages import (
     PodsLookedAt,
 )
 from evenkeel.core.state import State
-from evenkeel.model import Instant, JobFact, JobPhase, RunId, RunState
+from evenkeel.model import Instant, JobFact, JobPhase, RunState
 from evenkeel.resource import rfc3339
 from evenkeel.resource.job import job_name
 
@@ -40,7 +40,7 @@ def job_seen(state: State, message: JobSeen) -> None:
         return
     run = entry.runs.get(fact.run)
     if run is None:
-        run = _found(entry, state, fact)
+        run = _found(state, entry, fact)
         if run is None:
             return
     follow(state, entry, run, fact)
@@ -57,7 +57,7 @@ def is_of(entry: Entry, fact: JobFact) -> bool:
     return fact.ref.ns == entry.ns and fact.ref.name == job_name(entry.name, fact.run, fact.attempt)
 
 
-def _found(entry: Entry, state: State, fact: JobFact) -> Run | None:
+def _found(state: State, entry: Entry, fact: JobFact) -> Run | None:
     """A Job above the cursor that another process of ours made: its run is taken."""
     if entry.is_taken(fact.run.due) or fact.deleting:
         return None
@@ -270,10 +270,3 @@ def pods_looked_at(state: State, message: PodsLookedAt) -> None:
     follow(state, entry, run, fact)
     state.delete_job(entry, ref, message.reason)
     take.next_in_queue(state, entry)
-
-
-def run_state(state: State, run_id: RunId) -> RunState | None:
-    """Where a run stands, as long as it is remembered."""
-    entry = state.entries.get(run_id.uid)
-    run = entry.runs.get(run_id) if entry else None
-    return run.state if run else state.ended_states.get(run_id)

@@ -11,9 +11,12 @@ import math
 from evenkeel.core.effects import LetGo
 from evenkeel.core.entry import Entry, Run
 from evenkeel.core.missed import WHY_NOT, Missed, Span, settle
-from evenkeel.core.state import CATCH_UP_NAMES_LIMIT, State
+from evenkeel.core.state import State
 from evenkeel.model import Instant, RunState
 from evenkeel.resource import rfc3339
+
+CATCH_UP_NAMES_LIMIT = 10_000
+"""No list of due times in the core is longer, whatever a spec asks for."""
 
 HELD_RETRY_LIMIT_S = 30
 """A quota that heals is noticed within this; a schedule that never fits asks twice a minute."""

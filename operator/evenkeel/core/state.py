@@ -49,9 +49,6 @@ from evenkeel.settings import Settings
 SHORT_TTL_S = 300
 """A Job with a shorter ttlSecondsAfterFinished may be gone before the mark is written."""
 
-CATCH_UP_NAMES_LIMIT = 10_000
-"""No list of due times in the core is longer, whatever a spec asks for."""
-
 
 @dataclass(slots=True)
 class Statistics:
