@@ -311,7 +311,7 @@ def _suspend_or_resume(state: State, entry: Entry, schedule: Schedule, now: Inst
         state.condition(entry, "Active", "False", "Suspended")
         return
     if entry.suspended_since is not None:
-        _end_hold(state, entry, reason="suspended")
+        _go_on(state, entry, reason="suspended")
         entry.suspended_since = None
         entry.resumed_at = now
     if entry.pause is not None:
@@ -321,14 +321,14 @@ def _suspend_or_resume(state: State, entry: Entry, schedule: Schedule, now: Inst
 
 
 def _end_pause(state: State, entry: Entry, *, why: str) -> None:
-    _end_hold(state, entry, reason="paused")
+    _go_on(state, entry, reason="paused")
     entry.pause = None
     entry.consecutive_failures = 0
     state.tell(entry, "Resumed", why)
 
 
-def _end_hold(state: State, entry: Entry, *, reason: str) -> None:
-    """What passed while a schedule was held back is one span, and never runs."""
+def _go_on(state: State, entry: Entry, *, reason: str) -> None:
+    """What passed while nothing was launched is one span, and never runs; retries go on."""
     take.pass_over(state, entry, reason=reason)
     for run in entry.runs.values():
         if run.state is RunState.RETRYING:

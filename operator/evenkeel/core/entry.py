@@ -213,7 +213,7 @@ class Entry:
         )
 
     @property
-    def held_back(self) -> str:
+    def skipped_as(self) -> str:
         """Why what is due meanwhile is skipped as one span; empty: it is not."""
         if self.suspended_since is not None or (self.schedule and self.schedule.suspend):
             return "suspended"

@@ -125,22 +125,22 @@ class Scheduler:
         """Ten years of catch-up because of a broken clock would be worse than a pause."""
         state, offset = self.state, now - monotonic
         known = state.wall_minus_monotonic
-        if known is not None and offset - known > CLOCK_JUMP_S and not state.holding_clock:
-            state.holding_clock = True
+        if known is not None and offset - known > CLOCK_JUMP_S and not state.doubts_clock:
+            state.doubts_clock = True
             state.log("clock jumped forward", level="error", jump_s=round(offset - known))
             state.clock_asked_at = float("-inf")
-        if state.holding_clock and monotonic >= state.clock_asked_at + CLOCK_ASK_S:
+        if state.doubts_clock and monotonic >= state.clock_asked_at + CLOCK_ASK_S:
             state.clock_asked_at = monotonic
             state.emit(ConfirmTime())
-        if not state.holding_clock:
+        if not state.doubts_clock:
             state.wall_minus_monotonic = offset
 
     def _time_confirmed(self, message: messages.TimeConfirmed) -> None:
         state = self.state
-        if not state.holding_clock:
+        if not state.doubts_clock:
             return
         if abs(message.server_now - state.now) <= CLOCK_AGREES_S:
-            state.holding_clock = False
+            state.doubts_clock = False
             state.wall_minus_monotonic = None
             state.log("clock confirmed", level="warning")
             for entry in state.entries.values():
@@ -156,7 +156,7 @@ class Scheduler:
         wanted = age_s >= state.settings.index_rebuild_s or age_s < 0
         if not wanted and not (state.index_dirty and age_s >= self._index_pause_s):
             return
-        if state.holding_clock or state.index_building:
+        if state.doubts_clock or state.index_building:
             return
         entries = sorted(
             (entry for entry in state.entries.values() if not entry.idle and entry.dues),

@@ -110,7 +110,7 @@ class State:
     ended: deque[tuple[float, RunId, RunState]] = field(default_factory=deque)
     ended_states: dict[RunId, RunState] = field(default_factory=dict)
     stopping: bool = False
-    holding_clock: bool = False
+    doubts_clock: bool = False
     clock_asked_at: float = 0.0
     wall_minus_monotonic: float | None = None
     statistics: Statistics = field(default_factory=Statistics)
@@ -126,7 +126,7 @@ class State:
     @property
     def can_tell_what_is_due(self) -> bool:
         """Without the Jobs, or by a clock that is not believed, nothing is reckoned with."""
-        return self.jobs_listed and not self.holding_clock
+        return self.jobs_listed and not self.doubts_clock
 
     def knows(self, uid: str) -> int:
         """The generation in which this schedule was last shown to us; 0: it never was."""

@@ -33,8 +33,8 @@ def take_up(state: State, entry: Entry, *, until: Instant) -> None:
 def leave(state: State, entry: Entry) -> None:
     """The timing in force ends now: reckon with what was due by it, let go of the rest."""
     now = math.floor(state.now)
-    if entry.held_back:
-        pass_over(state, entry, reason=entry.held_back)
+    if entry.skipped_as:
+        pass_over(state, entry, reason=entry.skipped_as)
     elif not entry.idle:
         take_up(state, entry, until=now + 1)
     late.drop_future_runs(state, entry)

@@ -53,7 +53,7 @@ class RecentRun:
 
 @dataclass(frozen=True, slots=True)
 class Pause:
-    """Why the operator holds a schedule back, and since when."""
+    """Why a schedule is paused, by whom, and since when."""
 
     since: Instant
     by: str

@@ -318,7 +318,7 @@ def test_nothing_is_moved_by_a_clock_that_is_not_believed():
 
     world.settle()
 
-    assert world.scheduler.state.holding_clock
+    assert world.scheduler.state.doubts_clock
     assert len(world.said("Moved")) == moved
 
 
