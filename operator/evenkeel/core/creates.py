@@ -4,7 +4,13 @@ from evenkeel.core import follow, history, late, take
 from evenkeel.core.agenda import DoomPassed
 from evenkeel.core.effects import Observed
 from evenkeel.core.entry import Entry, Run
-from evenkeel.core.messages import Launched, PutBack
+from evenkeel.core.messages import (
+    MARK_NOT_WRITTEN,
+    NOT_CREATED,
+    UNREACHABLE,
+    Launched,
+    PutBack,
+)
 from evenkeel.core.state import State
 from evenkeel.model import RunState, Verdict
 
@@ -38,7 +44,7 @@ def launched(state: State, message: Launched) -> None:
             state.end(entry, run, RunState.LOST, "outcome_unknown", message=message.message)
             take.next_in_queue(state, entry)
         case Verdict.HELD:
-            if message.reason == "NotCreated":
+            if message.reason == NOT_CREATED:
                 run.unanswered_at = state.now
             state.condition(entry, "Degraded", "True", message.reason or "Held", message.message)
             late.hold(state, entry, run, message.reason, message.message)
@@ -46,10 +52,10 @@ def launched(state: State, message: Launched) -> None:
 
 def _release_unreachable(state: State, entry: Entry, message: Launched) -> None:
     """One create that the API server answered tells all who wait for that to go on."""
-    if message.reason == "Unreachable":
+    if message.reason == UNREACHABLE:
         state.unreachable[entry.uid] = None
         return
-    if message.reason == "StatusNotWritten":
+    if message.reason == MARK_NOT_WRITTEN:
         return  # no create was sent
     for uid in state.unreachable:
         if (other := state.entries.get(uid)) is not None:
@@ -60,7 +66,7 @@ def _release_unreachable(state: State, entry: Entry, message: Launched) -> None:
 def _undo(state: State, entry: Entry, message: Launched) -> None:
     """The run was cancelled while its create was under way."""
     key = (message.run, message.attempt)
-    if message.verdict is Verdict.HELD and message.reason == "NotCreated":
+    if message.verdict is Verdict.HELD and message.reason == NOT_CREATED:
         # It may arrive yet: the doom stays for as long as that, or a cancelled run would run.
         state.agenda.put(state.now + history.LATE_CREATE_S, DoomPassed(*key))
         return

@@ -10,6 +10,7 @@ import math
 
 from evenkeel.core.effects import LetGo
 from evenkeel.core.entry import Entry, Run
+from evenkeel.core.messages import TOO_MANY_REQUESTS
 from evenkeel.core.missed import WHY_NOT, Missed, Span, settle
 from evenkeel.core.state import State
 from evenkeel.model import Instant, RunState
@@ -21,7 +22,6 @@ CATCH_UP_NAMES_LIMIT = 10_000
 HELD_RETRY_LIMIT_S = 30
 """A quota that heals is noticed within this; a schedule that never fits asks twice a minute."""
 
-BUSY = "TooManyRequests"
 BUSY_RETRY_S = 1.0
 """After a 429 the lanes are closed for all, as long as the server says. A schedule that paused on
 its own as well, longer each time, would leave the server idle when it has room again."""
@@ -205,7 +205,7 @@ def hold(state: State, entry: Entry, run: Run, reason: str, message: str) -> Non
     entry.hold_message = message
     if state.now >= entry.hold_until:  # those sent beside it say the same
         delay_s = min(HELD_RETRY_LIMIT_S, 2.0 ** min(entry.held_count, 10))
-        if reason == BUSY:
+        if reason == TOO_MANY_REQUESTS:
             delay_s = BUSY_RETRY_S
         entry.held_count += 1
         entry.hold_until = state.now + delay_s

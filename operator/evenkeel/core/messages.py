@@ -71,6 +71,14 @@ class JobsListed:
     """The namespace that was listed; empty: all."""
 
 
+UNREACHABLE = "Unreachable"
+NOT_CREATED = "NotCreated"
+MARK_NOT_WRITTEN = "StatusNotWritten"
+TOO_MANY_REQUESTS = "TooManyRequests"
+"""Of the reasons for which a create is held, those that the scheduler tells apart: nobody took it;
+it got no answer and there is no Job; the mark that had to come first is not stored; a 429."""
+
+
 @dataclass(frozen=True, slots=True)
 class Launched:
     """An orchestrator is done with one attempt: what its create proved."""

@@ -15,7 +15,14 @@ from evenkeel.clock import Clock
 from evenkeel.core.effects import Launch, LetGo, Prepare
 from evenkeel.core.inbox import Inbox
 from evenkeel.core.lanes import Lanes
-from evenkeel.core.messages import Launched, PutBack
+from evenkeel.core.messages import (
+    MARK_NOT_WRITTEN,
+    NOT_CREATED,
+    TOO_MANY_REQUESTS,
+    UNREACHABLE,
+    Launched,
+    PutBack,
+)
 from evenkeel.kube.api import Api, NoAnswer, NotSent, Reply, jobs_path
 from evenkeel.kube.tasks import Fail, Tasks, reraise
 from evenkeel.model import JobFact, JobRef, RunId, Schedule, Verdict
@@ -27,7 +34,7 @@ RETRY_AFTER_S = 1.0
 READ_AGAIN_S = (0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
 """Pauses between readings by name; the last one repeats: there is no other way to know."""
 
-UNCOUNTED = ("Unreachable", "StatusNotWritten", "NotCreated")
+UNCOUNTED = (UNREACHABLE, MARK_NOT_WRITTEN, NOT_CREATED)
 """Reasons of verdicts that no answer to a create gave."""
 
 KEEP_WARM_S = 30.0
@@ -191,14 +198,14 @@ class Launcher:
         ref = JobRef(schedule.ns, name)
         if effect.mark_first and not await self._write_mark(schedule.uid):
             message = "the status could not be written, and this Job may vanish soon"
-            await self._tell(effect, ref, Verdict.HELD, reason="StatusNotWritten", message=message)
+            await self._tell(effect, ref, Verdict.HELD, reason=MARK_NOT_WRITTEN, message=message)
             return
         sent_at, began = self._clock.now(), self._clock.monotonic()
         try:
             reply = await self._api.call("POST", jobs_path(ref.ns), body=body)
         except NotSent as error:
             await self._tell(
-                effect, ref, Verdict.HELD, sent_at, "Unreachable", f"API server: {error}"
+                effect, ref, Verdict.HELD, sent_at, UNREACHABLE, f"API server: {error}"
             )
             return
         except NoAnswer:
@@ -247,7 +254,7 @@ class Launcher:
                 return
             if reply.status == 404:
                 message = "the create got no answer, and the Job does not exist"
-                await self._tell(effect, ref, Verdict.HELD, sent_at, "NotCreated", message)
+                await self._tell(effect, ref, Verdict.HELD, sent_at, NOT_CREATED, message)
                 return
             await clock.sleep(clock.jitter(READ_AGAIN_S[min(tries, len(READ_AGAIN_S) - 1)]))
             tries += 1
@@ -312,7 +319,7 @@ def classify(reply: Reply, uid: str) -> tuple[Verdict, str]:
             401: "Unauthorized",
             404: "NamespaceGone",
             409: "Conflict",
-            429: "TooManyRequests",
+            429: TOO_MANY_REQUESTS,
         }
         return Verdict.HELD, reasons[reply.status]
     return Verdict.UNKNOWN, "ServerError"
