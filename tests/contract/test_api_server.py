@@ -23,10 +23,11 @@ from tests.sim.server import Server
 from tests.unit.resource.cases import TEMPLATE
 
 from evenkeel.kube import credentials
-from evenkeel.kube.api import JOBS, MERGE_PATCH, SCHEDULES, Api, Reply
+from evenkeel.kube.api import MERGE_PATCH, Api, Reply, jobs_path, schedules_path
 from evenkeel.kube.client import KubeClient
 from evenkeel.kube.watch import METADATA_ONLY
-from evenkeel.resource.job import API_VERSION, KIND, LABEL_UID
+from evenkeel.resource.job import LABEL_UID
+from evenkeel.resource.names import API_VERSION, KIND
 
 Json = dict[str, Any]
 NOBODY = "00000000-0000-0000-0000-000000000000"
@@ -42,11 +43,11 @@ class Contract:
 
     @property
     def jobs(self) -> str:
-        return f"{JOBS}/namespaces/{self.ns}/jobs"
+        return jobs_path(self.ns)
 
     @property
     def schedules(self) -> str:
-        return f"{SCHEDULES}/namespaces/{self.ns}/scheduledjobs"
+        return schedules_path(self.ns)
 
     async def post(self, path: str, body: Json, **params: str) -> Reply:
         return await self.api.call("POST", path, body=orjson.dumps(body), params=params)
@@ -120,7 +121,7 @@ class Contract:
         assert (await self.new_job("again"))["metadata"]["uid"] != first["metadata"]["uid"]
 
     async def test_a_namespace_that_is_not_there_is_not_found(self) -> None:
-        reply = await self.post(f"{JOBS}/namespaces/nowhere/jobs", job("lost"))
+        reply = await self.post(jobs_path("nowhere"), job("lost"))
 
         assert (reply.status, reply.reason) == (404, "NotFound")
         assert reply.message == 'namespaces "nowhere" not found'

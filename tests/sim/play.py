@@ -21,7 +21,7 @@ from tests.sim.world import Deed, World
 
 import evenkeel.app
 import evenkeel.clock
-from evenkeel.kube.api import SCHEDULES
+from evenkeel.kube.api import schedules_path
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +164,7 @@ class Play:
     # --- deeds ------------------------------------------------------------------------------------
 
     def _do(self, deed: Deed) -> None:
-        path = f"{SCHEDULES}/namespaces/{deed.ns}/scheduledjobs"
+        path = schedules_path(deed.ns)
         self.record.note(f"*** {deed.what} {deed.ns}/{deed.name} {deed.body or deed.value or ''}")
         match deed.what:
             case "create":

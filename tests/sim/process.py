@@ -16,7 +16,7 @@ from tests.sim.network import Connection, CrashPoint
 from tests.sim.server import Json
 
 from evenkeel.app import Operator
-from evenkeel.kube.api import SCHEDULES
+from evenkeel.kube.api import schedules_path
 from evenkeel.kube.reflector import Reflector
 from evenkeel.kube.watch import Sights
 from evenkeel.settings import Settings
@@ -51,9 +51,7 @@ class Process:
             min_interval_s=settings.min_interval_s,
             namespaces=settings.namespaces,
         )
-        self.reflector = Reflector(
-            self.connection, f"{SCHEDULES}/scheduledjobs", self, now=play.clock.now
-        )
+        self.reflector = Reflector(self.connection, schedules_path(), self, now=play.clock.now)
         self.tasks: set[asyncio.Task[Any]] = set()
         self.over = asyncio.Event()
         self.crashed = False

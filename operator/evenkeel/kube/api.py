@@ -7,6 +7,8 @@ from typing import Any, Protocol
 
 import orjson
 
+from evenkeel.resource.names import API_VERSION, PLURAL
+
 JSON = "application/json"
 MERGE_PATCH = "application/merge-patch+json"
 
@@ -14,7 +16,7 @@ UNCOMPRESSED = {"Accept-Encoding": "identity"}
 """For all requests: gzip took the API server longer than the network would have saved, and our
 loop a tenth of its start."""
 
-SCHEDULES = "/apis/evenkeel.dev/v1alpha1"
+SCHEDULES = f"/apis/{API_VERSION}"
 JOBS = "/apis/batch/v1"
 
 
@@ -94,11 +96,16 @@ class Stream(Protocol):
         """The whole answer, when the status is not 200."""
 
 
-def jobs_path(ns: str, name: str = "") -> str:
-    """The Jobs of a namespace, or one of them."""
-    return f"{JOBS}/namespaces/{ns}/jobs" + (f"/{name}" if name else "")
+def jobs_path(ns: str = "", name: str = "") -> str:
+    """The Jobs of the cluster, those of a namespace, or one of them."""
+    return _path(JOBS, ns, "jobs", name)
 
 
-def schedule_path(ns: str, name: str) -> str:
-    """One ScheduledJob."""
-    return f"{SCHEDULES}/namespaces/{ns}/scheduledjobs/{name}"
+def schedules_path(ns: str = "", name: str = "") -> str:
+    """The ScheduledJobs of the cluster, those of a namespace, or one of them."""
+    return _path(SCHEDULES, ns, PLURAL, name)
+
+
+def _path(group: str, ns: str, resource: str, name: str) -> str:
+    scope = f"{group}/namespaces/{ns}" if ns else group
+    return f"{scope}/{resource}/{name}" if name else f"{scope}/{resource}"

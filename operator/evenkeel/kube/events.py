@@ -16,7 +16,7 @@ from evenkeel.clock import Clock
 from evenkeel.core.effects import Told
 from evenkeel.kube.api import MERGE_PATCH, Api, NoAnswer, NotSent
 from evenkeel.resource import rfc3339
-from evenkeel.resource.job import API_VERSION, KIND
+from evenkeel.resource.names import API_VERSION, KIND
 
 QUEUE_LIMIT = 2_000
 A_SECOND = 50

@@ -5,7 +5,7 @@ from typing import Any
 
 from evenkeel.core.inbox import Inbox
 from evenkeel.core.messages import JobGone, JobSeen, JobsListed
-from evenkeel.kube.api import JOBS, Api, jobs_path
+from evenkeel.kube.api import Api, jobs_path
 from evenkeel.kube.reflector import Reflector
 from evenkeel.model import JobFact
 from evenkeel.resource.job import LABEL_UID, read_job
@@ -56,7 +56,7 @@ def jobs_reflectors(
     return [
         Reflector(
             api,
-            jobs_path(ns) if ns else f"{JOBS}/jobs",
+            jobs_path(ns),
             JobsListener(inbox, ns),
             now=now,
             params={"labelSelector": LABEL_UID},

@@ -14,7 +14,7 @@ from evenkeel import clock
 from evenkeel.clock import Clock
 from evenkeel.core.inbox import Inbox
 from evenkeel.core.messages import Document, ScheduleGone, StatusWritten
-from evenkeel.kube.api import MERGE_PATCH, Api, NoAnswer, NotSent, Reply, schedule_path
+from evenkeel.kube.api import MERGE_PATCH, Api, NoAnswer, NotSent, Reply, schedules_path
 
 EVERY_S = 1.0
 """Between two patches of one schedule: each comes back through the watch and costs kopf 0.3 ms."""
@@ -172,11 +172,11 @@ class StatusSync:
         self._written_at[uid] = began
         try:
             reply = await self._api.call(
-                "PATCH", f"{schedule_path(ns, name)}/status", body=body, content_type=MERGE_PATCH
+                "PATCH", f"{schedules_path(ns, name)}/status", body=body, content_type=MERGE_PATCH
             )
             another = False
             if reply.status == 409 and "UID in precondition" not in reply.message:
-                reply, another = await self._send_again(uid, schedule_path(ns, name), status)
+                reply, another = await self._send_again(uid, schedules_path(ns, name), status)
         except (NotSent, NoAnswer) as error:
             self._complain("statuses cannot be written", str(error))
             self._count("no_answer", self._clock.monotonic() - began)

@@ -3,13 +3,14 @@
 import orjson
 
 from evenkeel.errors import CannotStart
-from evenkeel.kube.api import SCHEDULES, Api, NoAnswer, NotSent
+from evenkeel.kube.api import Api, NoAnswer, NotSent, jobs_path, schedules_path
+from evenkeel.resource.names import GROUP, PLURAL
 
 REVIEWS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
 
 NEEDED = (
-    ("watch", "evenkeel.dev", "scheduledjobs"),
-    ("patch", "evenkeel.dev", "scheduledjobs/status"),
+    ("watch", GROUP, PLURAL),
+    ("patch", GROUP, f"{PLURAL}/status"),
     ("watch", "batch", "jobs"),
     ("create", "batch", "jobs"),
     ("delete", "batch", "jobs"),
@@ -19,12 +20,8 @@ NEEDED = (
 async def check_surroundings(api: Api, namespaces: tuple[str, ...]) -> None:
     """Say in one sentence what is missing: an API server, the CRD, a right."""
     for ns in namespaces or ("",):
-        scope = f"/namespaces/{ns}" if ns else ""
-        for path, what in (
-            (f"{SCHEDULES}{scope}/scheduledjobs", "scheduledjobs.evenkeel.dev"),
-            (f"/apis/batch/v1{scope}/jobs", "jobs.batch"),
-        ):
-            await _check(api, path, what)
+        await _check(api, schedules_path(ns), f"{PLURAL}.{GROUP}")
+        await _check(api, jobs_path(ns), "jobs.batch")
         await _rights(api, ns)
 
 

@@ -20,8 +20,9 @@ import uvloop
 from evenkeel import clock
 from evenkeel.core.inbox import Inbox
 from evenkeel.core.messages import ScheduleGone, ScheduleSeen, SchedulesListed
-from evenkeel.kube.api import SCHEDULES, UNCOMPRESSED, Api, NoAnswer, NotSent, schedule_path
+from evenkeel.kube.api import UNCOMPRESSED, Api, NoAnswer, NotSent, schedules_path
 from evenkeel.kube.credentials import Credentials
+from evenkeel.resource.names import GROUP, PLURAL, VERSION
 from evenkeel.resource.read import read
 from evenkeel.resource.status import parse
 
@@ -160,7 +161,7 @@ class KopfThread:
     def _registry(self) -> kopf.OperatorRegistry:
         registry = kopf.OperatorRegistry()
 
-        @kopf.on.event("evenkeel.dev", "v1alpha1", "scheduledjobs", registry=registry)
+        @kopf.on.event(GROUP, VERSION, PLURAL, registry=registry)
         async def seen(type: str | None, body: kopf.Body, **_: object) -> None:
             self._see(type, cast(Mapping[str, Any], body))
 
@@ -188,7 +189,7 @@ def _settings() -> kopf.OperatorSettings:
     settings.posting.loggers = False
     settings.scanning.disabled = True
     settings.peering.standalone = True
-    settings.persistence.finalizer = "evenkeel.dev/unused"
+    settings.persistence.finalizer = f"{GROUP}/unused"
     settings.persistence.diffbase_storage = _NoDiffBase()
     settings.persistence.progress_storage = kopf.StatusProgressStorage()
     # Kopf would kill the process ten minutes after an end that it did not expect.
@@ -259,12 +260,11 @@ class Pruner:
         listed_at = self._now()
         found: dict[str, tuple[str, int]] = {}
         for ns in self._namespaces or ("",):
-            path = (
-                f"{SCHEDULES}/namespaces/{ns}/scheduledjobs" if ns else f"{SCHEDULES}/scheduledjobs"
-            )
             params = {"limit": str(CHUNK)}
             while True:
-                reply = await self._api.call("GET", path, params=params, accept=METADATA_ONLY)
+                reply = await self._api.call(
+                    "GET", schedules_path(ns), params=params, accept=METADATA_ONLY
+                )
                 if not reply.ok:
                     raise NoAnswer(reply.message)
                 page = reply.json()
@@ -273,7 +273,7 @@ class Pruner:
                     raise NoAnswer("not a list")  # taken for an empty one, it would prune them all
                 found |= {
                     each["uid"]: (
-                        schedule_path(each.get("namespace", ""), each.get("name", "")),
+                        schedules_path(each.get("namespace", ""), each.get("name", "")),
                         each.get("generation", 0),
                     )
                     for each in (item["metadata"] for item in page.get("items") or ())

@@ -1,8 +1,7 @@
 """The CustomResourceDefinition, generated: `python -m evenkeel.resource.crd` prints its YAML.
 
-`crds/scheduledjobs.evenkeel.dev.yaml` and the chart hold this output; a test fails when they
-differ. It is plain data from `v1alpha1`, `rules` and `template_schema`. Nothing imports this
-module at run time.
+`crds/scheduledjobs.evenkeel.dev.yaml` holds this output; a test fails when they differ. It is plain
+data from `v1alpha1`, `rules` and `template_schema`. Nothing imports this module at run time.
 """
 
 import sys
@@ -10,10 +9,11 @@ from typing import Any, TextIO
 
 import yaml
 
+from evenkeel.resource.names import GROUP, KIND, PLURAL, VERSION
 from evenkeel.resource.rules import RULES
 from evenkeel.resource.structural import Json, structural
 from evenkeel.resource.template_schema import job_template_schema
-from evenkeel.resource.v1alpha1 import GROUP, KIND, PLURAL, VERSION, Spec
+from evenkeel.resource.v1alpha1 import Spec
 from evenkeel.resource.v1alpha1_status import Status
 
 HEADER = """\

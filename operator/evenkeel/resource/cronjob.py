@@ -11,7 +11,7 @@ from decimal import Decimal
 from typing import Any
 
 from evenkeel.errors import BadField
-from evenkeel.resource.v1alpha1 import API_VERSION, KIND
+from evenkeel.resource.names import API_VERSION, KIND
 from evenkeel.when import format_duration
 
 CRONJOB_KIND = "CronJob"

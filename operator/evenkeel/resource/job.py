@@ -23,10 +23,8 @@ from evenkeel.model import (
     Schedule,
 )
 from evenkeel.resource import rfc3339
+from evenkeel.resource.names import API_VERSION, GROUP, KIND
 
-GROUP = "evenkeel.dev"
-API_VERSION = f"{GROUP}/v1alpha1"
-KIND = "ScheduledJob"
 LABEL_SCHEDULE = f"{GROUP}/schedule"
 LABEL_UID = f"{GROUP}/schedule-uid"
 NOTE_DUE = f"{GROUP}/due"

@@ -13,8 +13,9 @@ from evenkeel.errors import BadField
 from evenkeel.model import Instant, Rejection, Schedule
 from evenkeel.resource.cronjob import from_cronjob, is_cronjob
 from evenkeel.resource.documents import Found, Problem, objects
+from evenkeel.resource.names import API_VERSION, GROUP, KIND
 from evenkeel.resource.read import read
-from evenkeel.resource.v1alpha1 import API_VERSION, GROUP, KIND, Part, Spec
+from evenkeel.resource.v1alpha1 import Part, Spec
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,12 +16,6 @@ from pydantic.alias_generators import to_camel
 from evenkeel.model import Concurrency, DayMatch, Fold, Gap, MissedRuns
 from evenkeel.resource.text import CLOCK_PATTERN, DURATION_PATTERN, InstantText, Spoken
 
-GROUP = "evenkeel.dev"
-VERSION = "v1alpha1"
-API_VERSION = f"{GROUP}/{VERSION}"
-KIND = "ScheduledJob"
-PLURAL = "scheduledjobs"
-
 KINDS = ("schedule", "hourly", "interval", "at")
 """A spec has exactly one of these."""
 
