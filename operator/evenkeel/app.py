@@ -36,9 +36,11 @@ from evenkeel.kube.errands import Errands
 from evenkeel.kube.events import Events
 from evenkeel.kube.jobs import jobs_reflectors
 from evenkeel.kube.launcher import Launcher
+from evenkeel.kube.pruner import Pruner
+from evenkeel.kube.sights import Sights
 from evenkeel.kube.status_sync import StatusSync
 from evenkeel.kube.surroundings import check_surroundings
-from evenkeel.kube.watch import KopfThread, Pruner, Sights
+from evenkeel.kube.watch import KopfThread
 from evenkeel.log import log
 from evenkeel.loop import Loop
 from evenkeel.model import RunState

@@ -25,7 +25,7 @@ from tests.unit.resource.cases import TEMPLATE
 from evenkeel.kube import credentials
 from evenkeel.kube.api import MERGE_PATCH, Api, Reply, jobs_path, schedules_path
 from evenkeel.kube.client import KubeClient
-from evenkeel.kube.watch import METADATA_ONLY
+from evenkeel.kube.pruner import METADATA_ONLY
 from evenkeel.resource.job import LABEL_UID
 from evenkeel.resource.names import API_VERSION, KIND
 

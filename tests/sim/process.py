@@ -18,7 +18,7 @@ from tests.sim.server import Json
 from evenkeel.app import Operator
 from evenkeel.kube.api import schedules_path
 from evenkeel.kube.reflector import Reflector
-from evenkeel.kube.watch import Sights
+from evenkeel.kube.sights import Sights
 from evenkeel.settings import Settings
 
 if TYPE_CHECKING:

@@ -9,7 +9,8 @@ from tests.unit.resource.cases import DAILY, Json, scheduled_job, spec
 from evenkeel.core.inbox import Inbox
 from evenkeel.core.messages import ScheduleGone, SchedulesListed
 from evenkeel.kube.api import Reply
-from evenkeel.kube.watch import Pruner, Sights
+from evenkeel.kube.pruner import Pruner
+from evenkeel.kube.sights import Sights
 
 KEPT_BY_A_FINALIZER = {
     "deletionTimestamp": "2026-01-02T00:00:00Z",

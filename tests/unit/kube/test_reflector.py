@@ -18,8 +18,8 @@ from evenkeel import clock as clocks
 from evenkeel.core.messages import JobGone, JobSeen, JobsListed
 from evenkeel.kube.api import Reply
 from evenkeel.kube.jobs import JobsListener
+from evenkeel.kube.pruner import Pruner
 from evenkeel.kube.reflector import Reflector
-from evenkeel.kube.watch import Pruner
 from evenkeel.resource.job import render
 
 

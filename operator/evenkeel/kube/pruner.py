@@ -1,0 +1,124 @@
+"""An own LIST of the ScheduledJobs, for what kopf does not tell: which there are, and which went.
+
+Kopf reports neither the end of its list nor deletions that happen while its watch is lost. Without
+the one nobody could say when all schedules are known; without the other a deleted schedule would
+go on creating Jobs.
+"""
+
+from collections.abc import Callable, Mapping
+
+from evenkeel import clock
+from evenkeel.core.inbox import Inbox
+from evenkeel.core.messages import SchedulesListed
+from evenkeel.kube.api import Api, NoAnswer, NotSent, schedules_path
+from evenkeel.kube.reflector import PAGE
+from evenkeel.kube.sights import Sight
+
+NOT_READY_S = 3.0
+"""Between two looks whether more schedules have become known."""
+
+METADATA_ONLY = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
+
+
+class Pruner:
+    """Lists their metadata at the start and every few minutes."""
+
+    def __init__(
+        self,
+        api: Api,
+        inbox: Inbox,
+        *,
+        now: Callable[[], float],
+        known: Callable[[str], int],
+        namespaces: tuple[str, ...],
+        every_s: float,
+        complain: Callable[[str, str], None] = lambda what, sentence: None,
+        ready: Callable[[], bool] = lambda: True,
+        known_count: Callable[[], int] = lambda: 0,
+    ) -> None:
+        """`known` tells the generation of a schedule that the scheduler has, 0 for none.
+
+        Until it is `ready` the list is asked for again once no more become known: what was
+        deleted between it and kopf's own would be waited for till the next one."""
+        self._ready = ready
+        self._known_count = known_count
+        self._api = api
+        self._inbox = inbox
+        self._now = now
+        self._known = known
+        self._namespaces = namespaces
+        self._every_s = every_s
+        self._complain = complain
+        self.see: Sight | None = None
+        """Who is shown a schedule that the watch should have shown, if there is somebody."""
+        self.heard_at = now()
+        """When all were listed last."""
+        self._unseen: frozenset[str] = frozenset()
+
+    async def run(self) -> None:
+        """List until cancelled."""
+        while True:
+            pause_s = self._every_s
+            try:
+                await self.list_once()
+            except (NotSent, NoAnswer) as error:
+                self._complain("schedules cannot be listed", str(error))
+                pause_s = min(5.0, self._every_s)
+            if self._ready():
+                await clock.sleep(clock.jitter(pause_s))
+            else:
+                await self._stand_still(pause_s)
+
+    async def _stand_still(self, pause_s: float) -> None:
+        """While more and more become known another list would only take what that needs."""
+        before = -1
+        while pause_s > 0 and not self._ready() and self._known_count() > before:
+            before = self._known_count()
+            await clock.sleep(clock.jitter(min(NOT_READY_S, pause_s)))
+            pause_s -= NOT_READY_S
+
+    async def list_once(self) -> None:
+        """Tell the scheduler which there are."""
+        listed_at = self._now()
+        found: dict[str, tuple[str, int]] = {}
+        for ns in self._namespaces or ("",):
+            params = {"limit": str(PAGE)}
+            while True:
+                reply = await self._api.call(
+                    "GET", schedules_path(ns), params=params, accept=METADATA_ONLY
+                )
+                if not reply.ok:
+                    raise NoAnswer(reply.message)
+                page = reply.json()
+                metadata = page.get("metadata") or {}
+                if not metadata.get("resourceVersion"):
+                    raise NoAnswer("not a list")  # taken for an empty one, it would prune them all
+                found |= {
+                    each["uid"]: (
+                        schedules_path(each.get("namespace", ""), each.get("name", "")),
+                        each.get("generation", 0),
+                    )
+                    for each in (item["metadata"] for item in page.get("items") or ())
+                    if not each.get("deletionTimestamp")
+                }
+                if not (token := metadata.get("continue")):
+                    break
+                params["continue"] = token
+        self.heard_at = listed_at
+        self._inbox.hint("schedules", SchedulesListed(frozenset(found), listed_at))
+        await self._show_unseen(found)
+
+    async def _show_unseen(self, found: Mapping[str, tuple[str, int]]) -> None:
+        """A schedule, or an edit of one, that two lists show and no watch has shown: it would never
+        run, or by its old spec for ever."""
+        if self.see is None:
+            return
+        unseen = {
+            uid: path for uid, (path, generation) in found.items() if self._known(uid) < generation
+        }
+        for uid in unseen.keys() & self._unseen:
+            reply = await self._api.call("GET", unseen[uid])
+            if reply.ok:
+                self._complain("schedule not shown by its watch", unseen[uid])
+                self.see(None, reply.json())
+        self._unseen = frozenset(unseen)

@@ -1,0 +1,54 @@
+"""ScheduledJobs as they were seen become messages: by kopf's watch, or by an own LIST.
+
+`watch` and `pruner` call it. It remembers generations only: the status of a schedule is believed at
+first sight, and the scheduler's own writes of it come back as modifications.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from evenkeel.core.inbox import Inbox
+from evenkeel.core.messages import ScheduleGone, ScheduleSeen
+from evenkeel.resource.read import read
+from evenkeel.resource.status import parse
+
+Sight = Callable[[str | None, Mapping[str, Any]], None]
+"""`Sights.see`, for those who only show."""
+
+
+class Sights:
+    """Raw objects become messages. `see` is called in kopf's thread, and does the reading there."""
+
+    def __init__(
+        self,
+        inbox: Inbox,
+        *,
+        hand_over: Callable[..., object],
+        min_interval_s: int,
+        namespaces: tuple[str, ...] = (),
+    ) -> None:
+        """`hand_over` is the main loop's call_soon_threadsafe."""
+        self._inbox = inbox
+        self._hand_over = hand_over
+        self._min_interval_s = min_interval_s
+        self._namespaces = namespaces
+        self._generations: dict[str, int] = {}
+
+    def see(self, kind: str | None, raw: Mapping[str, Any]) -> None:
+        """One object as the watch gave it; `kind` is None in the first list."""
+        metadata = raw.get("metadata") or {}
+        uid = str(metadata.get("uid", ""))
+        if self._namespaces and metadata.get("namespace") not in self._namespaces:
+            return
+        # Deleted in the foreground it stays until its Jobs are gone, and must not create new ones.
+        if kind == "DELETED" or metadata.get("deletionTimestamp"):
+            self._generations.pop(uid, None)
+            self._hand_over(self._inbox.hint, uid, ScheduleGone(uid))
+            return
+        generation = metadata.get("generation", 0)
+        if kind is not None and self._generations.get(uid) == generation:
+            return  # our own status write, come back
+        self._generations[uid] = generation
+        schedule = read(raw, min_interval_s=self._min_interval_s)
+        memory = parse(raw.get("status"), version=str(metadata.get("resourceVersion", "")))
+        self._hand_over(self._inbox.hint, uid, ScheduleSeen(schedule, memory))
