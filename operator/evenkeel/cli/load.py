@@ -17,7 +17,14 @@ from rich.text import Text
 from evenkeel.balance import Distribution, Plan, plan_rebalance
 from evenkeel.balance.nouns import DAY_SLOTS
 from evenkeel.cli import show
-from evenkeel.cli.manifests import Placed, files_option, from_option, placed, read_set, say_refused
+from evenkeel.cli.manifests import (
+    PlacedSet,
+    files_option,
+    from_option,
+    placed,
+    read_set,
+    say_refused,
+)
 from evenkeel.model import SLOT_S, Instant
 from evenkeel.settings import Settings
 
@@ -101,7 +108,7 @@ def placements(anchors: Mapping[str, Instant]) -> list[dict[str, str]]:
 # --- for people -------------------------------------------------------------------------------
 
 
-def print_tables(target: Console, pictures: Pictures, one_by_one: Placed, plan: Plan) -> None:
+def print_tables(target: Console, pictures: Pictures, one_by_one: PlacedSet, plan: Plan) -> None:
     """Bars by hour, the measures side by side, and a sentence on what to do."""
     picture = pictures.placed
     runs = sum(hour.run_count for hour in picture.hourly)

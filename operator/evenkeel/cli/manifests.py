@@ -63,7 +63,7 @@ class Planned:
 
 
 @dataclass(frozen=True, slots=True)
-class Placed:
+class PlacedSet:
     """A set on its cluster: the load it makes, and the phases that were found for it."""
 
     load: LoadMap
@@ -88,7 +88,7 @@ def read_set(files: Sequence[str], start: Instant) -> GivenSet:
     )
 
 
-def say_refused(files: Sequence[str], on_cluster: Placed) -> None:
+def say_refused(files: Sequence[str], on_cluster: PlacedSet) -> None:
     """What placement refused, on standard error; the set no longer knows which file it was in."""
     for sentence in on_cluster.refused:
         show.say(f"{', '.join(files)}: {sentence}")
@@ -101,7 +101,7 @@ def say_some(what: str, names: Sequence[str]) -> None:
         show.say(f"{what}: {', '.join(names[:NAMED_AT_MOST])}{more}")
 
 
-def placed(schedules: Sequence[Schedule], now: Instant, *, observe: bool = False) -> Placed:
+def placed(schedules: Sequence[Schedule], now: Instant, *, observe: bool = False) -> PlacedSet:
     """Place the intervals without an offset, one by one in file order; `observe`: by hash."""
     load = LoadMap(now)
     members = {each.key: member_of(each) for each in schedules if not needs_a_place(each)}
@@ -134,7 +134,7 @@ def placed(schedules: Sequence[Schedule], now: Instant, *, observe: bool = False
             load.put(member)
     there = [each for each in schedules if each.key in members]
     planned = tuple(Planned(each, dues_of(members[each.key])) for each in there)
-    return Placed(load, planned, anchors, tuple(refused))
+    return PlacedSet(load, planned, anchors, tuple(refused))
 
 
 def needs_a_place(schedule: Schedule) -> bool:

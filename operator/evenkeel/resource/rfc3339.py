@@ -6,7 +6,7 @@ import re
 from evenkeel.model import Instant
 
 LAST: Instant = 253_402_300_799
-"""9999-12-31T23:59:59Z."""
+"""9999-12-31T23:59:59Z; datetime ends there."""
 
 _SHAPE = re.compile(
     r"(\d{4})-(\d\d)-(\d\d)[Tt](\d\d):(\d\d):(\d\d)(?:\.\d+)?(?:[Zz]|([+-])(\d\d):(\d\d))", re.ASCII

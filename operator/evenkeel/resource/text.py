@@ -15,6 +15,7 @@ from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler, JsonValue
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
 from evenkeel.model import Instant
+from evenkeel.resource.rfc3339 import LAST
 
 DURATION_PATTERN = r"^([0-9]+(w|d|h|m|s))+$"
 CLOCK_PATTERN = r"^([01][0-9]|2[0-3]):[0-5][0-9]$"
@@ -26,7 +27,6 @@ _RFC3339 = re.compile(
     r"(Z|[+-][0-9]{2}:[0-9]{2})"
 )
 _EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
-_LAST: Instant = 253_402_300_799  # 9999-12-31T23:59:59Z; datetime ends there
 
 
 def cel(rule: str, message: str, *, path: str | None = None) -> dict[str, JsonValue]:
@@ -146,7 +146,7 @@ def parse_instant(text: str) -> Instant:
     except ValueError:  # 31 February, hour 25, offset +99:99: right in shape, no such time
         raise ValueError(RFC3339) from None
     seconds = round((instant - _EPOCH).total_seconds())
-    if not 0 <= seconds <= _LAST:
+    if not 0 <= seconds <= LAST:
         raise ValueError("times lie between 1970 and 9999")
     return seconds
 
