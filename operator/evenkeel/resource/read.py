@@ -19,7 +19,6 @@ from pydantic import ValidationError
 
 from evenkeel.errors import BadField
 from evenkeel.model import (
-    DAY_S,
     At,
     Cron,
     DayMatch,
@@ -39,9 +38,7 @@ from evenkeel.resource.rules import MANUAL_SELECTOR, RULES, SELECTOR
 from evenkeel.resource.text import parse_clock, parse_instant
 from evenkeel.resource.v1alpha1 import IntervalSpec, PlacementSpec, Spec
 from evenkeel.when import compile_timing, format_duration, parse_duration
-
-LONGEST_EVERY_S = 366 * DAY_S
-"""Beyond a year a cron schedule or `at` says better what is meant, and searches stay bounded."""
+from evenkeel.when.compile import LONGEST_INTERVAL_S
 
 QUOTED_MAX = 200
 """Characters of somebody else's text in a sentence: conditions and Events hold 1,024."""
@@ -170,8 +167,8 @@ def _rule(spec: Spec, *, min_interval_s: int) -> Rule:
 
 
 def _interval(spec: IntervalSpec, *, min_interval_s: int) -> Interval:
-    every_s = _duration_s("interval.every", spec.every)
-    if not 1 <= every_s <= LONGEST_EVERY_S:
+    every_s = parse_duration(spec.every, field="spec.interval.every")
+    if not 1 <= every_s <= LONGEST_INTERVAL_S:
         raise BadField("spec.interval.every", "must be between 1s and 366d")
     if every_s < min_interval_s:
         raise BadField(
@@ -182,19 +179,12 @@ def _interval(spec: IntervalSpec, *, min_interval_s: int) -> Interval:
         )
     if spec.offset is None:
         return Interval(every_s)
-    offset_s = _duration_s("interval.offset", spec.offset)
+    offset_s = parse_duration(spec.offset, field="spec.interval.offset")
     if offset_s >= every_s:
         raise BadField(
             "spec.interval.offset", f"must be shorter than interval.every ({spec.every})"
         )
     return Interval(every_s, offset_s, None if spec.anchor is None else parse_instant(spec.anchor))
-
-
-def _duration_s(field: str, text: str) -> int:
-    try:
-        return parse_duration(text)
-    except BadField as mistake:
-        raise BadField(f"spec.{field}", mistake.sentence) from None
 
 
 def _at(spec: Spec) -> At:

@@ -19,6 +19,8 @@ from evenkeel.when.wall import CronWall, EveryWall
 from evenkeel.when.zone import MAX_INSTANT, Zone, load_zone
 
 LONGEST_INTERVAL_S = 366 * DAY_S
+"""Beyond a year a cron schedule or `at` says better what is meant, and searches stay bounded."""
+
 _ALL_HOURS = (1 << 24) - 1
 _EPOCH = dt.datetime(1970, 1, 1)  # noqa: DTZ001 - shown with a Z, never compared
 

@@ -1,7 +1,7 @@
 """Durations as users write them: `25m`, `1h30m`, `2d`, `1w`.
 
-Called by the reader of manifests, by settings, and wherever an interval is shown. Does not judge
-whether a duration suits its field (bounds are the caller's) and knows no fractions of a second.
+Called by `resource.read`, and wherever an interval is shown. Does not judge whether a duration
+suits its field (bounds are the caller's) and knows no fractions of a second.
 """
 
 import re
@@ -15,7 +15,7 @@ _LONGEST_TEXT = 64  # keeps every number short enough to be read in no time
 _SHOWN = 40
 
 
-def parse_duration(text: str, *, field: str = "interval.every") -> int:
+def parse_duration(text: str, *, field: str) -> int:
     """Seconds of a duration; `field` is named in the refusal."""
     if len(text) > _LONGEST_TEXT or not _WHOLE.fullmatch(text):
         shown = text if len(text) <= _SHOWN else text[:_SHOWN] + "..."

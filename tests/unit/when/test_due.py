@@ -49,7 +49,7 @@ OFF_THE_GRID = ["7m", "25m", "90m", "100m", "3d", "45s", "1h30m", "2w", "36h"]
 
 @pytest.mark.parametrize("every", OFF_THE_GRID)
 def test_an_interval_keeps_its_rhythm_for_ever(every):
-    every_s = parse_duration(every)
+    every_s = parse_duration(every, field="interval.every")
     dues = dues_of(Interval(every_s, 0, MIDNIGHT))
     far = MIDNIGHT + 1000 * every_s
     assert dues.next_after(MIDNIGHT) == MIDNIGHT + every_s

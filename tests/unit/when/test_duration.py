@@ -23,7 +23,7 @@ READ = {
 
 @pytest.mark.parametrize(("text", "seconds"), READ.items(), ids=READ)
 def test_a_duration_is_read(text, seconds):
-    assert parse_duration(text) == seconds
+    assert parse_duration(text, field="interval.every") == seconds
 
 
 WRONG = {
@@ -61,4 +61,4 @@ def test_a_duration_is_shown(seconds, text):
 
 @given(st.integers(0, 10**9))
 def test_what_is_shown_reads_back(seconds):
-    assert parse_duration(format_duration(seconds)) == seconds
+    assert parse_duration(format_duration(seconds), field="interval.every") == seconds
