@@ -1,4 +1,4 @@
-"""Every error of the product, sorted by what it means for whoever meets it.
+"""The errors that reach a person, sorted by what they mean to him.
 
     EvenkeelError
       UserMistake            a person must change something; never tried again by itself
@@ -7,7 +7,8 @@
       CannotStart            the surroundings are not as needed: no API server, no CRD, no right
       Busy                   try again in a moment
 
-What an API call proved is not an exception: see `model.Verdict`.
+What a create proved is no error: see `model.Verdict`. That nobody took a request, or that it got no
+answer, is an exception of `kube.api` and ends inside `kube`.
 """
 
 

@@ -1,6 +1,6 @@
 """The wall clock of a zone, for windows and for intervals that count local days.
 
-Called by `place` and `rebalance`. The rules of clock changes are those of `when`; here an anchor
+Called by `place` and `starts`. The rules of clock changes are those of `when`; here an anchor
 is only proposed and then proven by asking `when` where it leads.
 """
 

@@ -1,9 +1,9 @@
 """Which slots an interval hits, for each phase it could have.
 
-Called by `place` and `search`. A phase is the residue of a run's second modulo the interval,
-counted from the picture's start. Phases that hit the same slots form a block: of an interval of 90
-minutes only six blocks differ, whatever the minute. Patterns go by elapsed time; that a zone's day
-has 23 or 25 hours twice a year is left to the recount.
+Called by `place`, `search` and `starts`. A phase is the residue of a run's second modulo the
+interval, counted from the picture's start. Phases that hit the same slots form a block: of an
+interval of 90 minutes only six blocks differ, whatever the minute. Patterns go by elapsed time;
+that a zone's day has 23 or 25 hours twice a year is left to the recount.
 """
 
 import functools

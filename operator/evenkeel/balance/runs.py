@@ -1,6 +1,6 @@
 """The runs of members in a stretch of time, as numpy arrays of seconds from its start.
 
-Called by `load`, `report` and `rebalance`. Intervals are arithmetic; all else is asked of `when`.
+Called all over the room. Intervals are arithmetic; all else is asked of `when`.
 Holds for stretches of at most seven days, which is what `when.expand` takes.
 
 One thing is counted that is no run: a schedule that was moved and waits longer than an interval

@@ -1,6 +1,6 @@
 """The search behind a rebalance: many phases chosen anew so that the slots come out even.
 
-Called by `rebalance`, once for intervals of more than a day on the picture of a week and once for
+Called by `arrange`, once for intervals of more than a day on the picture of a week and once for
 all others on the picture of a day. Greedy in a given order, then local search; every step is whole
 numbers, so the outcome is the same on every machine. Finds good arrangements, not the best one:
 that is bin packing.

@@ -1,6 +1,6 @@
 """Which first runs an interval may have, and which second of a minute is the quietest.
 
-Called by `place` and `rebalance`; `pattern` says what the slots behind a start carry.
+Called by `place` and `arrange`; `pattern` says what the slots behind a start carry.
 """
 
 import numpy as np

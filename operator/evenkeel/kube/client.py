@@ -1,7 +1,8 @@
 """The hot path to the API server: aiohttp with the `kubernetes` package's credentials.
 
 100 us of CPU for a create where the generated client takes 800. Used by everything in `kube`
-through the `Api` port. It retries nothing but one 401: what to do next depends on what was asked.
+through the `Api` port. It tries again once, and only what new credentials may heal: a 401, or a
+certificate of the server that the old ones do not know. All else depends on what was asked.
 """
 
 import asyncio

@@ -1,5 +1,9 @@
-"""Small calls that follow a decision: delete a Job, look at its Pods, prove a template, ask the
-time. Each tries until it is answered or no longer wanted; none is on the way of a launch."""
+"""Small calls that follow a decision: delete a Job, find one, look at its Pods, prove a template,
+ask the time. None is on the way of a launch.
+
+Most try until they are answered or no longer wanted. A deletion gives up after DELETE_TRIES, and
+the time is asked again by the scheduler.
+"""
 
 import asyncio
 import email.utils
@@ -39,6 +43,7 @@ DELETE_TRIES = 20
 
 PATIENCE_S = 20.0
 """So long errands wait for creates to be done."""
+
 IN_FLIGHT = 8
 
 _FAR = 4_102_444_800
@@ -62,6 +67,7 @@ class Errands:
         self._clock = clock
         self._busy = busy
         self._decided = Tasks(fail)
+        """What ends something: a shutdown waits for it."""
         self._checks = Tasks(fail)
         self._places = asyncio.Semaphore(IN_FLIGHT)
         self._finding: set[FindJob] = set()

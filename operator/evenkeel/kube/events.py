@@ -19,8 +19,14 @@ from evenkeel.resource import rfc3339
 from evenkeel.resource.names import API_VERSION, KIND
 
 QUEUE_LIMIT = 2_000
-A_SECOND = 50
+"""Waiting Events; in a herd more than that would be old news when they were sent."""
+
+EVENTS_A_SECOND = 50
+"""A herd of ten thousand has as many to tell, and the API server has better to do."""
+
 SIMILAR_S = 60.0
+"""Within it the same reason is counted on one Event."""
+
 REMEMBERED_LIMIT = 20_000
 """(schedule, reason) pairs whose last Event is remembered."""
 
@@ -67,7 +73,7 @@ class Events:
                 await self._send(told)
             except (NotSent, NoAnswer):
                 self._dropped()
-            await clock.sleep(1 / A_SECOND)
+            await clock.sleep(1 / EVENTS_A_SECOND)
 
     async def _send(self, told: Told) -> None:
         now, key = self._clock.now(), (told.uid, told.reason)

@@ -1,5 +1,5 @@
-"""Orchestrators: one per run. Each renders its Job before the due second, creates it when the
-scheduler says so, and reports what the create proved.
+"""Orchestrators: one for each attempt of a run. Its Job is rendered before the due second, created
+when the scheduler says so, and what the create proved is reported.
 
 The scheduler decides; this only does. Creates in flight are bounded and take turns by lane; a 429
 holds all of them back, because it speaks for the whole server. The Job's name is the lock: a
