@@ -203,7 +203,7 @@ class RunId:
 
 
 class RunState(enum.StrEnum):
-    """Where a run stands (SPEC: scheduled -> pending -> running -> an end)."""
+    """Where a run stands: scheduled -> pending -> running -> an end."""
 
     SCHEDULED = "scheduled"
     PENDING = "pending"

@@ -40,8 +40,8 @@ def differences(outcome: Outcome, faultless: Outcome) -> list[str]:
     the next was due, a world for this comparison must leave more room than the crash takes.
 
     One end may differ: where a Job may vanish soon (ttlSecondsAfterFinished), the mark is written
-    before the create, and a crash between the two leaves the run lost (outcome_unknown), as
-    SPEC section 4 says. Then that one run is left out and the counts must add up to as many.
+    before the create, and a crash between the two leaves the run lost (outcome_unknown). Then that
+    one run is left out and the counts must add up to as many.
     """
     mine, others = _documents(outcome), _documents(faultless)
     lost = _lost_by_the_mark(outcome, faultless)

@@ -73,7 +73,7 @@ def _one_job_per_run(outcome: Outcome) -> Iterator[str]:
         where = f"{name_of(outcome, uid)} due {rfc3339.show(due)}"
         attempts = [job.attempt for job in jobs]
         # The name locks while the Job lives: a user who deletes it while no status can be written
-        # opens the lock (SPEC section 4, "the name locks while the Job lives").
+        # opens the lock (README, Promises).
         opened = any(job.deleted_by == "user" for job in jobs[:-1]) or _deaf_twin(outcome, jobs)
         if attempts != list(range(1, len(jobs) + 1)) and not opened:
             made = ", ".join(f"r{job.attempt} at {job.at:.3f} by {job.who}" for job in jobs)

@@ -73,7 +73,7 @@ def has_pending_deadline(outcome: Outcome, uid: str) -> bool:
 
 
 def may_vanish(item: Json) -> bool:
-    """Jobs that vanish by themselves may do so unseen; SPEC 4: such a run is lost."""
+    """Jobs that vanish by themselves may do so unseen: such a run is lost."""
     spec = item["spec"]["jobTemplate"]["spec"]
     return spec.get("ttlSecondsAfterFinished") is not None
 

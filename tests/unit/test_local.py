@@ -1,4 +1,4 @@
-"""evenkeel.local: the same core without a cluster; SPEC 5's example to the minute."""
+"""evenkeel.local: the same core without a cluster; the README's example to the minute."""
 
 import asyncio
 import datetime as dt

@@ -14,13 +14,13 @@ Slots = npt.NDArray[np.int64]
 
 
 def unevenness(slots: Slots) -> int:
-    """D of SPEC section 6 times twice the number of slots: the load that is in the wrong slot."""
+    """The load that is in the wrong slot, times twice the number of slots, which keeps it whole."""
     total = int(slots.sum())
     return int(np.abs(slots * len(slots) - total).sum())
 
 
 def distribution_score(slots: Slots, runs_by_weight: Slots) -> float:
-    """1 - (D - Dmin) / (Dmax - Dmin); 1 when nothing could be more even."""
+    """1 - (D - Dmin) / (Dmax - Dmin), D the unevenness; 1 when nothing could be more even."""
     count = len(slots)
     total = int(slots.sum())
     least = least_unevenness(count, total, runs_by_weight)

@@ -79,7 +79,7 @@ def load(*, files: tuple[str, ...], start: Instant, form: str) -> None:
 
 
 def as_json(pictures: Pictures, anchors: Mapping[str, Instant], plan: Plan) -> dict[str, Any]:
-    """One object, as SPEC section 10 has it."""
+    """One object: the set placed one by one, rebalanced, and by hash."""
     moved = {move.key: move.new_anchor for move in plan.moves}
     return {
         **measures(pictures.placed),

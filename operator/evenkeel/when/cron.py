@@ -1,4 +1,4 @@
-"""Cron text, read exactly as SPEC section 2 says: five fields, their bits, and nothing guessed.
+"""Cron text, read as "Saying when" in the README has it: five fields, their bits, no guesses.
 
 Called by `compile` only. A text that cannot be understood is refused with a sentence that names
 the field and what to write instead; it never raises anything but `BadField`. The grammar is our

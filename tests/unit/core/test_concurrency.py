@@ -1,4 +1,4 @@
-"""SPEC 2 and 4: Allow, Forbid, Replace, Queue; and that a run holds its place to its end."""
+"""Allow, Forbid, Replace, Queue; and that a run holds its place to its end."""
 
 import pytest
 from hypothesis import given

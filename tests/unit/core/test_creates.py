@@ -1,4 +1,4 @@
-"""SPEC 4: the name is the lock, each create verdict has its path, and cancelling at any time."""
+"""The name is the lock, each create verdict has its path, and cancelling at any time."""
 
 import pytest
 from tests.builders import edited, every, instant, job

@@ -1,4 +1,4 @@
-"""SPEC 4: Jobs are followed to their end; what vanished unfinished is lost; history is cleaned."""
+"""Jobs are followed to their end; what vanished unfinished is lost; history is cleaned."""
 
 import pytest
 from tests.builders import cron, edited, every, instant, job

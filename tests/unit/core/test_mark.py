@@ -1,4 +1,4 @@
-"""SPEC 1 and 4: the mark is contiguous, never goes back, and no live run is ever forgotten."""
+"""The mark is contiguous, never goes back, and no live run is ever forgotten."""
 
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st

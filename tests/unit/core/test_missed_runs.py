@@ -1,4 +1,4 @@
-"""SPEC 4: what becomes of due times that nobody launched in time."""
+"""What becomes of due times that nobody launched in time."""
 
 import pytest
 from hypothesis import given

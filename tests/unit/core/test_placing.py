@@ -1,4 +1,4 @@
-"""SPEC 6 in the scheduler: when a phase is chosen, and that it is kept for ever after."""
+"""Placing in the scheduler: when a phase is chosen, and that it is kept for ever after."""
 
 from __future__ import annotations
 

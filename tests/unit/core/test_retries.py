@@ -1,4 +1,4 @@
-"""SPEC 2 and 4: a failed Job becomes a new attempt of the same run; too many failures pause."""
+"""A failed Job becomes a new attempt of the same run; too many failures pause."""
 
 import pytest
 from tests.builders import cron, edited, every, instant, job, rejection

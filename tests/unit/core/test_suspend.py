@@ -1,4 +1,4 @@
-"""SPEC 2: suspended, nothing runs; resumed, nothing of what passed meanwhile runs."""
+"""Suspended, nothing runs; resumed, nothing of what passed meanwhile runs."""
 
 import pytest
 from tests.builders import cron, edited, every, once

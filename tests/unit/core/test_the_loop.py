@@ -1,4 +1,4 @@
-"""SPEC 5: five steps in their order, budgets, queries, statistics."""
+"""Five steps in their order, budgets, queries, statistics."""
 
 import pytest
 from tests.builders import cron, every, instant

@@ -1,4 +1,4 @@
-"""SPEC 3: t counts only if t > max(created, timing.since, resumedAt, mark) and start <= t < end."""
+"""A due time t counts only if t > max(created, since, resumedAt, mark) and start <= t < end."""
 
 from tests.builders import cron, edited, every, instant, once, rejection
 from tests.unit.core.world import World
