@@ -11,7 +11,7 @@ from evenkeel import clock
 from evenkeel.core.inbox import Inbox
 from evenkeel.core.messages import SchedulesListed
 from evenkeel.kube.api import Api, NoAnswer, NotSent, schedules_path
-from evenkeel.kube.reflector import PAGE
+from evenkeel.kube.reflector import PAGE, Unusable
 from evenkeel.kube.sights import Sight
 
 NOT_READY_S = 3.0
@@ -61,7 +61,7 @@ class Pruner:
             pause_s = self._every_s
             try:
                 await self.list_once()
-            except (NotSent, NoAnswer) as error:
+            except (NotSent, NoAnswer, Unusable) as error:
                 self._complain("schedules cannot be listed", str(error))
                 pause_s = min(5.0, self._every_s)
             if self._ready():
@@ -88,11 +88,11 @@ class Pruner:
                     "GET", schedules_path(ns), params=params, accept=METADATA_ONLY
                 )
                 if not reply.ok:
-                    raise NoAnswer(reply.message)
+                    raise Unusable(reply.message)
                 page = reply.json()
                 metadata = page.get("metadata") or {}
                 if not metadata.get("resourceVersion"):
-                    raise NoAnswer("not a list")  # taken for an empty one, it would prune them all
+                    raise Unusable("not a list")  # taken for an empty one, it would prune them all
                 found |= {
                     each["uid"]: (
                         schedules_path(each.get("namespace", ""), each.get("name", "")),

@@ -43,6 +43,10 @@ class Gone(Exception):
     """410: the version is too old, a list is needed."""
 
 
+class Unusable(Exception):
+    """An answer, but not to what was asked: a refusal, a proxy's page, a silent watch."""
+
+
 class Reflector:
     """One kind of object, followed."""
 
@@ -78,14 +82,14 @@ class Reflector:
                 if self._version == began_at:
                     # A server tells at least how far it is before it ends a watch. What says
                     # nothing, a proxy perhaps, may never tell anything: only a list does.
-                    raise NotSent("a watch that told nothing")
+                    raise Unusable("a watch that told nothing")
                 pause_s = PAUSE_S
                 await clock.sleep(clock.jitter(PAUSE_S) / 5)
             except Gone:
                 self._version = ""
                 self._on_restart("gone", "the version it stood at is gone")
                 await clock.sleep(clock.jitter(PAUSE_S))
-            except (NotSent, NoAnswer) as error:
+            except (NotSent, NoAnswer, Unusable) as error:
                 # The list again, not the watch: what was missed is not known to be replayed.
                 self._version = self._version if isinstance(error, NoAnswer) else ""
                 self._on_restart("broken", str(error))
@@ -103,7 +107,7 @@ class Reflector:
             metadata = page.get("metadata") or {}
             if not metadata.get("resourceVersion"):
                 # A proxy's own page with status 200, say: an empty list would lose every run.
-                raise NotSent("not a list")
+                raise Unusable("not a list")
             if not metadata.get("continue"):
                 break
             params["continue"] = metadata["continue"]
@@ -145,5 +149,5 @@ def _checked(reply: Reply) -> Reply:
     if reply.status == 410:
         raise Gone
     if not reply.ok:
-        raise NotSent(f"{reply.status} {reply.message}")
+        raise Unusable(f"{reply.status} {reply.message}")
     return reply
