@@ -7,7 +7,7 @@ a verdict or a run; from there on it only moves forward.
 import itertools
 from dataclasses import replace
 
-from evenkeel.core import adopt, late, placing, take
+from evenkeel.core import adopt, late, life, placing, take
 from evenkeel.core.effects import CheckTemplate, Forget, LetGo
 from evenkeel.core.entry import Entry
 from evenkeel.core.messages import ScheduleGone, ScheduleSeen, SchedulesListed
@@ -202,7 +202,7 @@ def _accept(state: State, entry: Entry, schedule: Schedule) -> None:
         entry.conditions.pop("TemplateAccepted", None)
         for run in entry.runs.values():
             if run.prepared and not run.creating:
-                state.prepare(entry, run)  # or its first run would be one of the old image
+                life.prepare(state, entry, run)  # or its first run would be one of the old image
     proven = entry.conditions.get("TemplateAccepted")
     if proven is None or proven.status == "Unknown":
         state.emit(CheckTemplate(schedule))
@@ -306,7 +306,7 @@ def _suspend_or_resume(state: State, entry: Entry, schedule: Schedule, now: Inst
             entry.suspended_since = now
             late.drop_future_runs(state, entry)
             for run in [run for run in entry.runs.values() if run.reason in ("queued", "held")]:
-                state.end(entry, run, RunState.SKIPPED, "suspended")
+                life.end(state, entry, run, RunState.SKIPPED, "suspended")
             entry.queue.clear()
         state.condition(entry, "Active", "False", "Suspended")
         return

@@ -4,7 +4,7 @@ Once for each schedule, when its status, its spec and the list of Jobs are all t
 shows any more, and the status knew as alive, is lost: launched again it might run twice.
 """
 
-from evenkeel.core import follow, history, take
+from evenkeel.core import follow, history, life, take
 from evenkeel.core.effects import DeleteJob
 from evenkeel.core.entry import Entry, Run
 from evenkeel.core.state import State
@@ -98,13 +98,13 @@ def _mourn(state: State, entry: Entry, memory: Memory, *, facts_names: set[str])
             if ref.name == job_name(entry.name, run_id, known.attempt):
                 known.move(RunState.PENDING)
                 known.ref = ref
-                state.end(entry, known, *_how_it_went(entry, due))
+                life.end(state, entry, known, *_how_it_went(entry, due))
             continue
         if not ref.name.startswith(job_name(entry.name, run_id)):
             continue
         run = Run(run_id, taken_at=state.now, state=RunState.RUNNING, ref=ref, late=True)
         entry.runs[run_id] = run
-        state.end(entry, run, *_how_it_went(entry, due))
+        life.end(state, entry, run, *_how_it_went(entry, due))
 
 
 def _how_it_went(entry: Entry, due: Instant) -> tuple[RunState, str]:

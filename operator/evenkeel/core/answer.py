@@ -1,6 +1,6 @@
 """Questions and orders of people: each is answered in the step that reads it."""
 
-from evenkeel.core import take
+from evenkeel.core import life, take
 from evenkeel.core.document import status_document
 from evenkeel.core.effects import Answer
 from evenkeel.core.messages import CancelRun, GetActiveRuns, GetRun, GetSchedule
@@ -13,7 +13,7 @@ def cancel_run(state: State, message: CancelRun) -> None:
     entry = state.entries.get(message.run.uid)
     run = entry.runs.get(message.run) if entry else None
     if entry is not None and run is not None:
-        state.cancel(entry, run, "cancelled")
+        life.cancel(state, entry, run, "cancelled")
         take.next_in_queue(state, entry)
     state.emit(Answer(message.ask, _run_state(state, message.run)))
 

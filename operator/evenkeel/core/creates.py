@@ -1,6 +1,6 @@
 """What creates prove of runs: their Job exists, is somebody else's, is refused, held, or undone."""
 
-from evenkeel.core import follow, history, late, take
+from evenkeel.core import follow, history, late, life, take
 from evenkeel.core.agenda import DoomPassed
 from evenkeel.core.effects import Observed
 from evenkeel.core.entry import Entry, Run
@@ -41,7 +41,7 @@ def launched(state: State, message: Launched) -> None:
             _cannot_be_created(state, entry, run, "Refused", message.message)
         case Verdict.UNKNOWN:
             run.creating = False
-            state.end(entry, run, RunState.LOST, "outcome_unknown", message=message.message)
+            life.end(state, entry, run, RunState.LOST, "outcome_unknown", message=message.message)
             take.next_in_queue(state, entry)
         case Verdict.HELD:
             if message.reason == NOT_CREATED:
@@ -72,7 +72,7 @@ def _undo(state: State, entry: Entry, message: Launched) -> None:
         return
     reason = entry.doomed.pop(key)
     if message.verdict in (Verdict.CREATED, Verdict.ADOPTED):
-        state.delete_job(entry, message.ref, reason)
+        life.delete_job(state, entry, message.ref, reason)
 
 
 def doom_passed(state: State, task: DoomPassed) -> None:
@@ -88,7 +88,7 @@ def _created(state: State, entry: Entry, run: Run, message: Launched) -> None:
         state.emit(Observed("lateness", max(0.0, lateness_s)))
     if run.state is not RunState.RUNNING:  # the watch may have told of it first
         run.ref = message.ref
-        state.running(entry, run)
+        life.running(state, entry, run)
     state.tell(entry, "Created", f"created job {message.ref.name}")
     state.condition(entry, "Degraded", "False", "AsExpected")
     if message.found is not None:
@@ -101,7 +101,7 @@ def _cannot_be_created(state: State, entry: Entry, run: Run, reason: str, messag
     state.tell(entry, reason, message, warning=True)
     state.log("create refused", level="warning", schedule=entry.key, reason=reason)
     words = {"NameTaken": "name_taken", "Refused": "refused"}
-    state.end(entry, run, RunState.FAILED, words[reason], message=message)
+    life.end(state, entry, run, RunState.FAILED, words[reason], message=message)
     take.next_in_queue(state, entry)
 
 

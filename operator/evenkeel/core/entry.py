@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from evenkeel.model import (
     ENDED,
     NEXT_STATES,
+    Concurrency,
     Instant,
     JobPhase,
     JobRef,
@@ -185,6 +186,11 @@ class Entry:
             or self.pause is not None
             or not self.settled
         )
+
+    @property
+    def needs_places(self) -> bool:
+        """Whether its runs wait for one another."""
+        return self.schedule is not None and self.schedule.concurrency is not Concurrency.ALLOW
 
     @property
     def holding(self) -> list[Run]:

@@ -1,6 +1,6 @@
 """What Jobs tell of runs: started, ended, retried, stuck, lost."""
 
-from evenkeel.core import history, take
+from evenkeel.core import history, life, take
 from evenkeel.core.agenda import DeletionDeadline, PendingDeadline
 from evenkeel.core.effects import FindJob, LookAtPods
 from evenkeel.core.entry import Entry, Run
@@ -36,7 +36,7 @@ def job_seen(state: State, message: JobSeen) -> None:
         return
     doomed = entry.doomed.pop((fact.run, fact.attempt), None)
     if doomed is not None:
-        state.delete_job(entry, fact.ref, doomed)
+        life.delete_job(state, entry, fact.ref, doomed)
         return
     run = entry.runs.get(fact.run)
     if run is None:
@@ -74,9 +74,9 @@ def follow(state: State, entry: Entry, run: Run, fact: JobFact) -> None:
     run.phase = fact.phase
     run.started = fact.started or run.started
     if run.state is not RunState.RUNNING:
-        state.running(entry, run)
+        life.running(state, entry, run)
     if fact.phase is JobPhase.SUCCEEDED:
-        state.end(entry, run, RunState.SUCCEEDED, finished=fact.finished)
+        life.end(state, entry, run, RunState.SUCCEEDED, finished=fact.finished)
     elif fact.phase is JobPhase.FAILED:
         _attempt_failed(state, entry, run, fact)
     elif fact.deleting:
@@ -90,7 +90,9 @@ def _attempt_failed(state: State, entry: Entry, run: Run, fact: JobFact) -> None
     schedule = entry.schedule
     limit = schedule.retry.limit if schedule else 0
     if run.attempt > limit:
-        state.end(entry, run, RunState.FAILED, reason, message=fact.message, finished=fact.finished)
+        life.end(
+            state, entry, run, RunState.FAILED, reason, message=fact.message, finished=fact.finished
+        )
         state.tell(
             entry, "Failed", f"job {fact.ref.name} failed: {reason} {fact.message}", warning=True
         )
@@ -103,7 +105,7 @@ def _attempt_failed(state: State, entry: Entry, run: Run, fact: JobFact) -> None
     run.move(RunState.RETRYING)
     run.attempt += 1
     run.was_held = run.deleting = False
-    state.wait(entry, run, reason)
+    life.wait(state, entry, run, reason)
     state.again(run, at=max(state.now, (fact.finished or state.now) + delay_s))
     state.log(
         "run retries", schedule=entry.key, attempt=run.attempt, delay_s=delay_s, reason=reason
@@ -153,7 +155,7 @@ def _ask_for(state: State, run: Run) -> None:
 def _lose(state: State, entry: Entry, run: Run, how: str) -> None:
     name = run.ref.name if run.ref else ""
     sentence = f"job {name} of the run due {rfc3339.show(run.id.due)} {how}"
-    state.end(entry, run, RunState.LOST, "job_deleted", message=sentence)
+    life.end(state, entry, run, RunState.LOST, "job_deleted", message=sentence)
     state.tell(entry, "Lost", sentence, warning=True)
 
 
@@ -268,5 +270,5 @@ def pods_looked_at(state: State, message: PodsLookedAt) -> None:
         finished=int(state.now),
     )
     follow(state, entry, run, fact)
-    state.delete_job(entry, ref, message.reason)
+    life.delete_job(state, entry, ref, message.reason)
     take.next_in_queue(state, entry)

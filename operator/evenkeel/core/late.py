@@ -8,6 +8,7 @@ outage and those of its last seconds besides.
 
 import math
 
+from evenkeel.core import life
 from evenkeel.core.effects import LetGo
 from evenkeel.core.entry import Entry, Run
 from evenkeel.core.messages import TOO_MANY_REQUESTS
@@ -80,7 +81,7 @@ def unclaimed(entry: Entry, first: Instant, end: Instant) -> Span | None:
 def miss(state: State, entry: Entry, missed: Missed) -> None:
     """Nobody was there in time: counted as one span, and said to the owner."""
     span = missed.span
-    state.end_span(entry, span, RunState.MISSED, missed.reason)
+    life.end_span(state, entry, span, RunState.MISSED, missed.reason)
     first, last = rfc3339.show(span.first), rfc3339.show(span.last)
     what = (
         f"the run due {first} was"
@@ -161,7 +162,7 @@ def _settle(state: State, entry: Entry) -> None:
             held[due].taken_at, held[due].late = state.now, True
             launch(state, entry, held[due])
         else:
-            state.open_run(entry, due, late=True)
+            life.open_run(state, entry, due, late=True)
     entry.open = dict(sorted(entry.open.items()))
 
 
@@ -178,7 +179,7 @@ def _held_in_time(state: State, entry: Entry) -> dict[Instant, Run]:
 
 
 def _miss_held(state: State, entry: Entry, run: Run, reason: str) -> None:
-    state.end(entry, run, RunState.MISSED, reason, message=run.message)
+    life.end(state, entry, run, RunState.MISSED, reason, message=run.message)
     state.tell(
         entry,
         "Missed",
@@ -195,7 +196,7 @@ def launch(state: State, entry: Entry, run: Run) -> None:
     if state.now < entry.hold_until:
         _wait(state, entry, run)
     else:
-        state.launch(entry, run)
+        life.launch(state, entry, run)
 
 
 def hold(state: State, entry: Entry, run: Run, reason: str, message: str) -> None:
@@ -239,5 +240,5 @@ def _wait(state: State, entry: Entry, run: Run) -> None:
         run.taken_at = max(run.taken_at, state.now)
     run.message = entry.hold_message
     if run.state is not RunState.RETRYING:
-        state.wait(entry, run, "held")
+        life.wait(state, entry, run, "held")
     state.again(run, at=entry.hold_until)

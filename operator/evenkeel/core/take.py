@@ -2,7 +2,7 @@
 
 import math
 
-from evenkeel.core import late
+from evenkeel.core import late, life
 from evenkeel.core.agenda import Start
 from evenkeel.core.entry import Entry, Run
 from evenkeel.core.overlap import Overlap, overlap
@@ -47,7 +47,7 @@ def pass_over(state: State, entry: Entry, *, reason: str) -> None:
     first, end = entry.cursor + 1, math.floor(state.now) + 1
     span = late.unclaimed(entry, first, end)
     if span is not None:
-        state.end_span(entry, span, RunState.SKIPPED, reason)
+        life.end_span(state, entry, span, RunState.SKIPPED, reason)
     entry.stand_in_waiting()
     entry.advance(end - 1)
 
@@ -59,7 +59,7 @@ def offer(state: State, entry: Entry, due: Instant) -> None:
     if entry.is_taken(due):
         entry.advance(due)
     else:
-        state.open_run(entry, due)
+        life.open_run(state, entry, due)
 
 
 # --- a run's instant ------------------------------------------------------------------------------
@@ -85,9 +85,9 @@ def start(state: State, task: Start) -> None:
     if entry.idle and run.attempt > 1:
         state.again(run, at=state.now + LOOK_AGAIN_S)
     elif entry.idle:
-        state.end(entry, run, RunState.SKIPPED, "paused" if entry.pause else "suspended")
+        life.end(state, entry, run, RunState.SKIPPED, "paused" if entry.pause else "suspended")
     elif run.attempt == 1 and late.too_late(state, entry, run):
-        state.end(entry, run, RunState.MISSED, "deadline", message=run.message)
+        life.end(state, entry, run, RunState.MISSED, "deadline", message=run.message)
     elif run.reason == "held":
         late.try_again(state, entry, run)
     elif late.stalled(state, run):
@@ -100,7 +100,7 @@ def _decide(state: State, entry: Entry, run: Run) -> None:
     """Apply the overlap policy to a run whose instant has come."""
     schedule = entry.schedule
     assert schedule is not None
-    holding = entry.holding if state.needs_places(entry) else []
+    holding = entry.holding if entry.needs_places else []
     queue_limit = min(schedule.max_queued, WAITING_COUNT - sum(r.waits for r in holding))
     match overlap(
         schedule.concurrency,
@@ -112,14 +112,14 @@ def _decide(state: State, entry: Entry, run: Run) -> None:
             late.launch(state, entry, run)
         case Overlap.QUEUE:
             entry.queue.append(run.id)
-            state.wait(entry, run, "queued")
+            life.wait(state, entry, run, "queued")
         case Overlap.REPLACE:
             for other in holding:
-                state.cancel(entry, other, "replaced")
+                life.cancel(state, entry, other, "replaced")
             late.launch(state, entry, run)
         case Overlap.SKIP:
             reason = "queue_full" if entry.queue else "overlap"
-            state.end(entry, run, RunState.SKIPPED, reason)
+            life.end(state, entry, run, RunState.SKIPPED, reason)
             state.tell(
                 entry,
                 "Skipped",
@@ -138,6 +138,6 @@ def next_in_queue(state: State, entry: Entry) -> None:
             continue
         run.reason = ""
         if late.too_late(state, entry, run):
-            state.end(entry, run, RunState.MISSED, "deadline")
+            life.end(state, entry, run, RunState.MISSED, "deadline")
         else:
             late.launch(state, entry, run)

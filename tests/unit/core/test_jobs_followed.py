@@ -264,7 +264,7 @@ def test_history_waits_until_the_end_is_written():
 
 
 def test_history_waits_until_the_mark_is_written(monkeypatch):
-    monkeypatch.setattr("evenkeel.core.state.WAITING_COUNT", 0)  # or the mark would pass 10:01
+    monkeypatch.setattr("evenkeel.core.life.WAITING_COUNT", 0)  # or the mark would pass 10:01
     seen = every(60, keep_succeeded=0)
     first = instant("10:01")
     world = World(answering=lambda launch: None if launch.run.due == first else Verdict.CREATED)

@@ -11,7 +11,7 @@ from tests.builders import cron, edited, every, instant
 from tests.unit.core.world import World
 
 from evenkeel.balance import Plan, Stale
-from evenkeel.core import effects, moving
+from evenkeel.core import effects, life, moving
 from evenkeel.core.messages import PreviewRebalance, Rebalance, Shutdown
 from evenkeel.model import Instant, JobPhase, Schedule
 from evenkeel.resource.status import EMPTY, Placed
@@ -279,7 +279,7 @@ def test_who_has_begun_to_run_before_his_bite_stays():
     assert isinstance(schedule, Schedule)
     entry = world.scheduler.state.entries[schedule.uid]
 
-    world.scheduler.state.open_run(entry, int(world.now))
+    life.open_run(world.scheduler.state, entry, int(world.now))
     world.settle()
 
     assert skipped(world.answers[asked])[schedule.key] == "job_running"
