@@ -42,12 +42,12 @@ def launched(state: State, message: Launched) -> None:
         case Verdict.UNKNOWN:
             run.creating = False
             life.end(state, entry, run, RunState.LOST, "outcome_unknown", message=message.message)
-            take.next_in_queue(state, entry)
         case Verdict.HELD:
             if message.reason == NOT_CREATED:
                 run.unanswered_at = state.now
             state.condition(entry, "Degraded", "True", message.reason or "Held", message.message)
             late.hold(state, entry, run, message.reason, message.message)
+    take.next_in_queue(state, entry)  # an adopted Job may have ended as well
 
 
 def _release_unreachable(state: State, entry: Entry, message: Launched) -> None:
@@ -102,7 +102,6 @@ def _cannot_be_created(state: State, entry: Entry, run: Run, reason: str, messag
     state.log("create refused", level="warning", schedule=entry.key, reason=reason)
     words = {"NameTaken": "name_taken", "Refused": "refused"}
     life.end(state, entry, run, RunState.FAILED, words[reason], message=message)
-    take.next_in_queue(state, entry)
 
 
 def put_back(state: State, message: PutBack) -> None:

@@ -13,18 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from evenkeel.core import (
-    admit,
-    answer,
-    creates,
-    follow,
-    history,
-    late,
-    messages,
-    moving,
-    placing,
-    take,
-)
+from evenkeel.core import admit, answer, creates, follow, history, messages, moving, placing, take
 from evenkeel.core.agenda import DeletionDeadline, DoomPassed, PendingDeadline, Start
 from evenkeel.core.document import say_whether_active, status_document
 from evenkeel.core.effects import (
@@ -206,7 +195,7 @@ class Scheduler:
         if stalled:
             for entry in state.entries.values():
                 if not entry.idle:
-                    late.catch_up(state, entry)
+                    take.catch_up(state, entry)
         if index.generation == state.looked_generation and state.looked_until <= end:
             start = max(start, state.looked_until)
         for due, ordinal in index.query(start, end):

@@ -25,9 +25,15 @@ def take_up(state: State, entry: Entry, *, until: Instant) -> None:
     """Every due time above the cursor and before `until` becomes a run, or goes to missedRuns."""
     if entry.idle or entry.dues is None:
         return
-    late.catch_up(state, entry)
+    catch_up(state, entry)
     for due in entry.dues.between(entry.cursor + 1, until):
         offer(state, entry, due)
+
+
+def catch_up(state: State, entry: Entry) -> None:
+    """Settle what is later than grace allows; a held run that is given up frees its place."""
+    late.catch_up(state, entry)
+    next_in_queue(state, entry)
 
 
 def leave(state: State, entry: Entry) -> None:
@@ -94,6 +100,7 @@ def start(state: State, task: Start) -> None:
         late.catch_up(state, entry)
     else:
         _decide(state, entry, run)
+    next_in_queue(state, entry)  # given up, it frees its place, and no Job will tell of that
 
 
 def _decide(state: State, entry: Entry, run: Run) -> None:

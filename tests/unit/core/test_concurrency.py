@@ -3,11 +3,11 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.builders import edited, every
+from tests.builders import edited, every, job
 from tests.unit.core.world import World
 
 from evenkeel.core.overlap import Overlap, overlap
-from evenkeel.model import Concurrency, Retry, RunState, Verdict
+from evenkeel.model import Concurrency, JobPhase, MissedRuns, Retry, RunState, Verdict
 
 ALLOW, FORBID, REPLACE, QUEUE = Concurrency
 
@@ -202,3 +202,39 @@ def test_a_job_that_vanished_while_nobody_watched_is_lost_under_replace_too():
     world.remove(world.job(seen, "10:01"), told=False)
     world.crash()
     assert world.ends() == [("10:01:00", "lost", "outcome_unknown")]
+
+
+# --- what frees a place without a Job that tells of it ----------------------------------------
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [{"missed_runs": MissedRuns.SKIP}, {"starting_deadline_s": 45}],
+    ids=["Skip", "deadline"],
+)
+def test_the_queue_goes_on_after_a_held_run_was_given_up(spec):
+    world = World(answering=lambda _: Verdict.HELD).see(every(20, concurrency=QUEUE, **spec))
+    world.run_until("10:01:30")
+    assert world.ends()[0][:2] == ("10:00:20", "missed")
+    world.answering = lambda _: Verdict.CREATED
+    assert world.run_until("10:03").started() != []
+
+
+def test_the_queue_goes_on_after_a_held_run_was_superseded_in_a_stall():
+    world = World(answering=lambda _: Verdict.HELD).see(every(20, concurrency=QUEUE))
+    world.run_until("10:00:45")
+    assert world.alive()["10:00:40"] == "queued"
+    world.answering = lambda _: Verdict.CREATED
+    world.stall_until("10:02:05")
+    assert world.started() == ["10:00:40"]
+
+
+def test_the_queue_goes_on_after_an_adopted_job_that_has_ended_unseen():
+    seen = every(60, concurrency=QUEUE)
+    world = World(answering=lambda _: None).see(seen).run_until("10:02:10")
+    (launch,) = world.in_flight
+    done = job(seen, "10:01", JobPhase.SUCCEEDED)
+    world.jobs[done.ref.name] = done
+    world.answering = lambda _: Verdict.CREATED
+    world.answer(launch, Verdict.ADOPTED)
+    assert world.started() == ["10:02:00"]
