@@ -5,7 +5,7 @@ from tests.builders import cron, edited, every, instant, job, rejection
 from tests.unit.core.world import World
 
 from evenkeel.core.messages import PodsLookedAt
-from evenkeel.model import Cron, JobPhase, Retry, RunState, Verdict
+from evenkeel.model import Cron, JobPhase, MissedRuns, Retry, RunState, Verdict
 from evenkeel.resource.job import job_name
 
 
@@ -106,6 +106,20 @@ def test_a_held_second_attempt_is_the_second_attempt_after_a_crash_too():
     world.answering = lambda _: Verdict.CREATED
     world.crash().run_until("11:01")
     assert world.names_created()[-1].endswith("-r2")
+
+
+def test_a_held_second_attempt_is_tried_again_when_another_held_run_is_given_up():
+    retry = Retry(limit=1, delay_s=10)
+    seen = every(600, missed_runs=MissedRuns.SKIP, retry=retry, end=instant("10:25"))
+    world = World().see(seen).run_until("10:19:51")
+    world.answering = lambda _: Verdict.HELD
+    world.fail(seen, "10:10")  # its second attempt is due beside the run of 10:20
+    world.run_until("10:22")
+    assert world.alive() == {"10:10:00": "held"}
+    assert world.ends() == [("10:20:00", "missed", "not_in_time")]
+    world.answering = lambda _: Verdict.CREATED
+    world.run_until("10:23")
+    assert [attempt for _, attempt, _ in world.creations] == [1, 2]
 
 
 def test_a_second_attempt_whose_job_vanished_while_nobody_watched_is_lost():
