@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from evenkeel.core import adopt, late, life, placing, take
 from evenkeel.core.effects import CheckTemplate, Forget, LetGo
-from evenkeel.core.entry import Entry
+from evenkeel.core.entry import Entry, Run
 from evenkeel.core.messages import ScheduleGone, ScheduleSeen, SchedulesListed
 from evenkeel.core.missed import Missed, Span
 from evenkeel.core.state import State
@@ -305,7 +305,7 @@ def _suspend_or_resume(state: State, entry: Entry, schedule: Schedule, now: Inst
         if entry.suspended_since is None:
             entry.suspended_since = now
             late.drop_future_runs(state, entry)
-            for run in [run for run in entry.runs.values() if run.reason in ("queued", "held")]:
+            for run in [run for run in entry.runs.values() if _waits_to_begin(run)]:
                 life.end(state, entry, run, RunState.SKIPPED, "suspended")
             entry.queue.clear()
         state.condition(entry, "Active", "False", "Suspended")
@@ -318,6 +318,11 @@ def _suspend_or_resume(state: State, entry: Entry, schedule: Schedule, now: Inst
         state.condition(entry, "Active", "False", "Paused", entry.pause.reason)
     else:
         state.condition(entry, "Active", "True", "Scheduled")
+
+
+def _waits_to_begin(run: Run) -> bool:
+    """A held retry does not: an attempt of it has run, so no policy can skip it any more."""
+    return run.reason in ("queued", "held") and run.attempt == 1
 
 
 def _end_pause(state: State, entry: Entry, *, why: str) -> None:

@@ -63,6 +63,20 @@ def test_no_new_attempt_while_suspended_and_one_after():
     assert [attempt for _, attempt, _ in world.creations] == [1, 2]
 
 
+def test_a_held_second_attempt_is_not_skipped_by_a_suspension_and_goes_on_after_it():
+    seen = every(3600, retry=Retry(limit=1, delay_s=10))
+    world = World().see(seen).run_until("11:00:10")
+    world.answering = lambda _: Verdict.HELD
+    world.fail(seen, "11:00")
+    world.run_until("11:00:25")
+    assert world.alive() == {"11:00:00": "held"}
+    world.answering = lambda _: Verdict.CREATED
+    world.see(edited(seen, suspend=True)).run_until("11:05")
+    assert (world.ends(), len(world.creations)) == ([], 1)
+    world.see(edited(edited(seen))).run_until("11:06")
+    assert [attempt for _, attempt, _ in world.creations] == [1, 2]
+
+
 def test_no_new_attempt_after_deletion():
     seen = every(3600, retry=Retry(limit=1, delay_s=60))
     world = World().see(seen).run_until("11:00:10")
