@@ -138,7 +138,7 @@ class Entry:
     runs: dict[RunId, Run] = field(default_factory=dict)
     queue: deque[RunId] = field(default_factory=deque)
     doomed: dict[tuple[RunId, int], str] = field(default_factory=dict)
-    """Cancelled while their create was under way: deleted when it turns out to exist."""
+    """Ended while a create of theirs might still arrive: deleted when it turns out to exist."""
     finished_jobs: list[FinishedJob] = field(default_factory=list)
     to_delete: list[tuple[int, JobRef, str]] = field(default_factory=list)
     """(revision, Job, why): deleted when that revision of the status is stored."""

@@ -7,7 +7,7 @@ mark, so that no step forgets one of them. Whether a step is allowed, `entry.Run
 from collections import deque
 
 from evenkeel.core import history
-from evenkeel.core.agenda import Start
+from evenkeel.core.agenda import DoomPassed, Start
 from evenkeel.core.effects import Launch, LetGo, Prepare, Recorded
 from evenkeel.core.entry import Entry, Run
 from evenkeel.core.missed import Span
@@ -99,6 +99,8 @@ def end(
         state.emit(LetGo(run.id, run.attempt))  # if it still waits in its lane, none is created
     elif run.prepared:
         state.emit(LetGo(run.id, run.attempt))
+    if run.state is RunState.PENDING and not run.creating:
+        _doom_late_create(state, entry, run, reason)
     run.move(how)
     run.reason, run.message = reason, message
     entry.runs.pop(run.id, None)
@@ -164,6 +166,14 @@ def delete_job(
 
 
 # --- what the steps share ------------------------------------------------------------------------
+
+
+def _doom_late_create(state: State, entry: Entry, run: Run, reason: str) -> None:
+    """A create that got no answer may arrive yet: its Job would run beside what was decided."""
+    until = (run.unanswered_at or float("-inf")) + history.LATE_CREATE_S
+    if state.now < until:
+        entry.doomed[run.id, run.attempt] = reason
+        state.agenda.put(until, DoomPassed(run.id, run.attempt))
 
 
 def _let_mark_pass(state: State, entry: Entry, due: Instant) -> None:

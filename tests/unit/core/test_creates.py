@@ -5,7 +5,7 @@ from tests.builders import edited, every, instant, job
 from tests.unit.core.world import World
 
 from evenkeel.core.messages import Launched
-from evenkeel.model import JobPhase, JobRef, Retry, RunId, RunState, Verdict
+from evenkeel.model import Concurrency, JobPhase, JobRef, Retry, RunId, RunState, Verdict
 from evenkeel.resource.job import job_name
 
 TEN_MINUTES = 600
@@ -191,6 +191,31 @@ def test_cancelled_during_a_create_that_arrives_after_it_was_given_up_its_job_is
     world.change(late)
     assert world.jobs == {}
     assert world.counts() == {"cancelled": 1}
+
+
+GIVEN_UP = {
+    "cancelled": {},
+    "missed": {"starting_deadline_s": 5},
+    "replaced": {"concurrency": Concurrency.REPLACE},
+}
+
+
+@pytest.mark.parametrize("how", GIVEN_UP)
+def test_a_late_create_of_a_run_that_was_given_up_while_held_is_deleted(how):
+    seen = every(20, **GIVEN_UP[how])
+    world = World(answering=lambda _: None).see(seen).run_until("10:00:20")
+    world.answer(world.in_flight[0], Verdict.HELD, reason="NotCreated")
+    world.answering = lambda _: Verdict.HELD
+    if how == "cancelled":
+        world.cancel(seen, "10:00:20")
+    world.run_until("10:00:39")
+    world.answering = lambda _: Verdict.CREATED
+    world.run_until("10:00:55")
+    late = job(seen, "10:00:20")
+    world.jobs[late.ref.name] = late
+    world.change(late)
+    assert [fact.run.due for fact in world.jobs.values()] == [instant("10:00:40")]
+    assert not world.scheduler.state.entries[seen.uid].doomed
 
 
 def test_what_no_late_create_can_bring_any_more_is_forgotten():
