@@ -139,7 +139,8 @@ def _settle(state: State, entry: Entry) -> None:
     held = _held_in_time(state, entry)
     first = border = min(entry.cursor + 1, end)
     if schedule.starting_deadline_s is not None:
-        border = min(max(first, math.ceil(state.now - schedule.starting_deadline_s)), end)
+        # In whole seconds, as `too_late` reckons: a run due this very second is not beyond 0 s.
+        border = min(max(first, math.floor(state.now) - schedule.starting_deadline_s), end)
     taken = _taken(entry, border, end)
     limit = min(schedule.catch_up_limit, CATCH_UP_NAMES_LIMIT) + 1 + len(taken)
     newest = dues.newest(border, end, limit=limit) if border < end else []

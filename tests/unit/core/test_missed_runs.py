@@ -98,6 +98,15 @@ def test_a_run_later_than_its_starting_deadline_is_missed_even_within_grace():
     assert world.ends() == [("10:10:00", "missed", "deadline")]
 
 
+@pytest.mark.parametrize("deadline_s", [0, 5])
+def test_after_a_stall_the_starting_deadline_is_the_same_as_without_one(deadline_s):
+    world = World().see(cron("* * * * *", starting_deadline_s=deadline_s)).run_until("10:01:30")
+    world.now = instant("10:06") + deadline_s + 0.4
+    world.settle()
+    assert world.started() == ["10:01:00", "10:06:00"]
+    assert world.ends() == [("10:02:00..10:05:00 x4", "missed", "deadline")]
+
+
 @pytest.mark.parametrize("deadline_s", [0, 1])
 def test_a_run_on_time_meets_any_starting_deadline(deadline_s):
     world = World().see(cron(TEN_MINUTELY, starting_deadline_s=deadline_s)).run_until("10:09:59")
