@@ -4,7 +4,7 @@ import itertools
 from typing import Any
 
 from evenkeel.core.entry import Entry, Run
-from evenkeel.model import BY_SCHEDULE, Instant
+from evenkeel.model import BY_SCHEDULE, Instant, RunState
 from evenkeel.resource import rfc3339
 from evenkeel.resource.job import job_name
 from evenkeel.resource.status import (
@@ -93,14 +93,16 @@ def say_whether_active(entry: Entry, *, now: float) -> None:
 
 
 def _reference(run: Run, entry: Entry) -> dict[str, str]:
+    # While a retry is being created, its ref is still that of the attempt that failed.
+    ref = run.ref if run.state is RunState.RUNNING else None
     reference = {
         "apiVersion": "batch/v1",
         "kind": "Job",
         "namespace": entry.ns,
-        "name": run.ref.name if run.ref else job_name(entry.name, run.id, run.attempt),
+        "name": ref.name if ref else job_name(entry.name, run.id, run.attempt),
     }
-    if run.ref and run.ref.uid:
-        reference["uid"] = run.ref.uid
+    if ref and ref.uid:
+        reference["uid"] = ref.uid
     assert run.id.kind == BY_SCHEDULE
     return reference
 

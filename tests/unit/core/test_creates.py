@@ -127,6 +127,21 @@ def test_a_marked_run_whose_job_is_there_after_a_crash_is_followed():
     assert world.counts() == {"succeeded": 1}
 
 
+def test_a_marked_second_attempt_whose_job_is_not_found_after_a_crash_is_lost_too():
+    seen = every(3600, ttl_s=200, retry=Retry(limit=1, delay_s=10))
+    world = World().see(seen).run_until("11:00:10")
+    world.answering = lambda _: None
+    world.fail(seen, "11:00")
+    world.run_until("11:00:21")
+    (launch,) = world.in_flight
+    names = [row["name"] for row in world.status()["active"]]
+    assert names == [job_name(seen.name, launch.run, 2)]
+    world.answering = lambda _: Verdict.CREATED
+    world.crash().run_until("11:05")
+    assert world.ends() == [("11:00:00", "lost", "outcome_unknown")]
+    assert [attempt for _, attempt, _ in world.creations] == [1]
+
+
 # --- cancelling -------------------------------------------------------------------------------
 
 
