@@ -136,10 +136,11 @@ def _decide(state: State, entry: Entry, run: Run) -> None:
 
 
 def next_in_queue(state: State, entry: Entry) -> None:
-    """A place is free: whoever waited longest takes it."""
-    if entry.idle or state.stopping or not state.can_tell_what_is_due:
+    """A place is free: whoever waited longest takes it. Edited to Allow, all do: its runs overlap,
+    so that there may never be a moment at which none holds a place."""
+    if not entry.queue or entry.idle or state.stopping or not state.can_tell_what_is_due:
         return
-    while entry.queue and not entry.holding:
+    while entry.queue and not (entry.needs_places and entry.holding):
         run = entry.runs.get(entry.queue.popleft())
         if run is None or run.reason != "queued":
             continue

@@ -109,6 +109,14 @@ def test_a_long_queue_survives_a_crash_in_order_and_one_at_a_time():
     assert world.started() == [f"10:{minute:02}:00" for minute in range(1, 16)]
 
 
+def test_what_is_queued_starts_when_the_policy_becomes_allow():
+    seen = every(60, concurrency=QUEUE)
+    world = World().see(seen).run_until("10:03:30")
+    assert world.alive() == {"10:01:00": "running", "10:02:00": "queued", "10:03:00": "queued"}
+    world.see(edited(seen, concurrency=ALLOW))
+    assert set(world.alive().values()) == {"running"}
+
+
 def test_a_queue_waits_through_a_pause_and_goes_on_when_it_ends():
     seen = every(60, concurrency=QUEUE, pause_after_failures=1)
     world = World().see(seen).run_until("10:02:30")
