@@ -76,8 +76,9 @@ def _remember_waiting(state: State, entry: Entry, memory: Memory, with_jobs: set
 
 
 def _queues(entry: Entry) -> bool:
-    """Ten rows tell less than 128 dues: what they leave out waited behind a place, not for one."""
-    return entry.schedule is not None and entry.schedule.concurrency is Concurrency.QUEUE
+    """Ten rows tell less than 128 dues: what they leave out waited behind a place, not for one.
+    Of a schedule that is rejected now nobody knows: taken for held they would start together."""
+    return entry.schedule is None or entry.schedule.concurrency is Concurrency.QUEUE
 
 
 def _mourn(state: State, entry: Entry, memory: Memory, *, facts_names: set[str]) -> None:

@@ -3,7 +3,7 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.builders import edited, every, job
+from tests.builders import edited, every, job, rejection
 from tests.unit.core.world import World
 
 from evenkeel.core.overlap import Overlap, overlap
@@ -107,6 +107,13 @@ def test_a_long_queue_survives_a_crash_in_order_and_one_at_a_time():
     for minute in range(1, 16):
         world.succeed(seen, f"10:{minute:02}")
     assert world.started() == [f"10:{minute:02}:00" for minute in range(1, 16)]
+
+
+def test_a_long_queue_survives_a_rejected_edit_and_a_crash_one_at_a_time():
+    seen = every(60, concurrency=QUEUE)
+    world = World().see(seen).run_until("10:15:30").see(rejection(seen)).crash()
+    world.see(edited(edited(seen))).run_until("10:16:59")
+    assert [due for due, state in world.alive().items() if state == "running"] == ["10:01:00"]
 
 
 def test_what_is_queued_starts_when_the_policy_becomes_allow():
