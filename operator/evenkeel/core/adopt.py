@@ -50,7 +50,13 @@ def take_over(state: State, entry: Entry) -> None:
         follow.follow(state, entry, run, fact)
     entry.open = dict(sorted(entry.open.items()))
     _remember_waiting(state, entry, memory, set(last_attempt))
-    _mourn(state, entry, memory, facts_names={fact.ref.name for fact in facts})
+    _mourn(
+        state,
+        entry,
+        memory,
+        facts_names={fact.ref.name for fact in facts},
+        with_jobs=set(last_attempt),
+    )
 
 
 def _remember_waiting(state: State, entry: Entry, memory: Memory, with_jobs: set[RunId]) -> None:
@@ -81,7 +87,9 @@ def _queues(entry: Entry) -> bool:
     return entry.schedule is None or entry.schedule.concurrency is Concurrency.QUEUE
 
 
-def _mourn(state: State, entry: Entry, memory: Memory, *, facts_names: set[str]) -> None:
+def _mourn(
+    state: State, entry: Entry, memory: Memory, *, facts_names: set[str], with_jobs: set[RunId]
+) -> None:
     """A run that was alive and has no Job any more is lost: never launched again."""
     for ref in memory.active:
         if ref.name in facts_names:
@@ -100,6 +108,8 @@ def _mourn(state: State, entry: Entry, memory: Memory, *, facts_names: set[str])
                 known.move(RunState.PENDING)
                 known.ref = ref
                 life.end(state, entry, known, *_how_it_went(entry, due))
+            continue
+        if run_id in with_jobs:  # an earlier attempt's Job has ended it a moment ago
             continue
         if not ref.name.startswith(job_name(entry.name, run_id)):
             continue

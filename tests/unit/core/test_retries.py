@@ -147,6 +147,17 @@ def test_a_second_attempt_whose_job_vanished_while_nobody_watched_is_lost():
     assert [attempt for _, attempt, _ in world.creations] == [1, 2]
 
 
+def test_a_second_attempt_that_vanished_with_no_retry_left_gives_its_run_one_verdict():
+    seen = every(3600, retry=Retry(limit=3, delay_s=1))
+    world = World().see(seen).run_until("11:00:10")
+    world.fail(seen, "11:00")
+    world.run_until("11:00:20")
+    world.remove(world.job(seen, "11:00", 2), told=False)
+    world.schedules[seen.uid] = edited(seen, retry=Retry(limit=0))
+    world.crash().run_until("11:05")
+    assert world.verdicts() == 1
+
+
 def test_an_older_attempts_job_changes_nothing():
     seen = every(3600, retry=Retry(limit=1, delay_s=1))
     world = World().see(seen).run_until("11:00:10")
