@@ -10,7 +10,7 @@ from evenkeel.core.entry import Entry, Run
 from evenkeel.core.state import State
 from evenkeel.model import ENDED, Concurrency, Instant, JobPhase, RunId, RunState
 from evenkeel.resource.job import due_of, job_name
-from evenkeel.resource.status import ACTIVE_COUNT, EMPTY, Memory
+from evenkeel.resource.status import ACTIVE_COUNT, EMPTY, Memory, RecentRun
 
 
 def take_over(state: State, entry: Entry) -> None:
@@ -71,7 +71,7 @@ def _remember_waiting(state: State, entry: Entry, memory: Memory, with_jobs: set
         entry.runs[run_id] = run
         if row and row.state is RunState.RETRYING:
             run.state, run.attempt, run.reason = RunState.RETRYING, row.attempt, row.reason
-            state.again(run, at=max(state.now, due))
+            state.again(run, at=max(state.now, _next_attempt_at(entry, row)))
         elif (row and row.reason == "queued") or (row is None and _queues(entry)):
             run.reason = "queued"
             entry.queue.append(run_id)
@@ -79,6 +79,13 @@ def _remember_waiting(state: State, entry: Entry, memory: Memory, with_jobs: set
             run.attempt, run.reason = row.attempt if row else 1, "held"
             state.again(run, at=max(state.now, due))
     take.next_in_queue(state, entry)
+
+
+def _next_attempt_at(entry: Entry, row: RecentRun) -> Instant:
+    """Its failed Job is gone, by a short ttl perhaps: the row alone tells when its delay began."""
+    if entry.schedule is None or row.finished is None:
+        return row.due
+    return row.finished + follow.retry_delay_s(entry.schedule.retry, row.attempt)
 
 
 def _queues(entry: Entry) -> bool:

@@ -12,7 +12,7 @@ from evenkeel.core.messages import (
     PodsLookedAt,
 )
 from evenkeel.core.state import State
-from evenkeel.model import Instant, JobFact, JobPhase, RunState
+from evenkeel.model import Instant, JobFact, JobPhase, Retry, RunState
 from evenkeel.resource import rfc3339
 from evenkeel.resource.job import job_name
 
@@ -98,18 +98,24 @@ def _attempt_failed(state: State, entry: Entry, run: Run, fact: JobFact) -> None
         )
         return
     assert schedule is not None
-    retry = schedule.retry
-    delay_s = min(retry.max_delay_s, retry.delay_s * retry.factor ** (run.attempt - 1))
     if fact.ref.uid:
         run.failed_jobs.append(fact.ref)
     run.move(RunState.RETRYING)
     run.attempt += 1
     run.was_held = run.deleting = False
-    life.wait(state, entry, run, reason)
-    state.again(run, at=max(state.now, (fact.finished or state.now) + delay_s))
+    failed_at = int(state.now) if fact.finished is None else fact.finished
+    delay_s = retry_delay_s(schedule.retry, run.attempt)
+    life.wait(state, entry, run, reason, failed_at=failed_at)
+    state.again(run, at=max(state.now, failed_at + delay_s))
     state.log(
         "run retries", schedule=entry.key, attempt=run.attempt, delay_s=delay_s, reason=reason
     )
+
+
+def retry_delay_s(retry: Retry, attempt: int) -> int:
+    """How long this attempt waits after the one before it failed."""
+    delay_s: int = retry.delay_s * retry.factor ** (attempt - 2)
+    return min(retry.max_delay_s, delay_s)
 
 
 def job_gone(state: State, message: JobGone) -> None:

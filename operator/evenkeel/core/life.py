@@ -55,12 +55,15 @@ def launch(state: State, entry: Entry, run: Run) -> None:
     state.emit(Launch(run.id, run.attempt, schedule, mark_first))
 
 
-def wait(state: State, entry: Entry, run: Run, reason: str) -> None:
-    """The run stands in `waiting`, and the mark may pass it; or not, where that is full."""
+def wait(
+    state: State, entry: Entry, run: Run, reason: str, *, failed_at: Instant | None = None
+) -> None:
+    """The run stands in `waiting`, and the mark may pass it; or not, where that is full.
+    `failed_at`: from there the next attempt's delay counts, after a restart as well."""
     run.reason = reason
     if len(entry.waiting) < WAITING_COUNT:
         entry.open.pop(run.id.due, None)
-    _remember(entry, run, run.state)
+    _remember(entry, run, run.state, finished=failed_at)
     state.dirty(entry)
 
 

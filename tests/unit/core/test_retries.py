@@ -1,7 +1,7 @@
 """A failed Job becomes a new attempt of the same run; too many failures pause."""
 
 import pytest
-from tests.builders import cron, edited, every, instant, job, rejection
+from tests.builders import clock, cron, edited, every, instant, job, rejection
 from tests.unit.core.world import World
 
 from evenkeel.core.messages import PodsLookedAt
@@ -107,6 +107,18 @@ def test_a_crash_between_two_attempts_neither_skips_nor_adds_one(with_job):
     world.run_until("11:20")
     assert [attempt for _, attempt, _ in world.creations] == [1, 2]
     assert world.counts() == {"failed": 1}
+
+
+def test_a_retry_waits_for_its_delay_across_a_crash_that_finds_its_failed_job_gone():
+    seen = every(3600, retry=Retry(limit=2, delay_s=100, factor=3))
+    world = World().see(seen).run_until("11:00:10")
+    world.fail(seen, "11:00")
+    world.run_until("11:02")
+    world.fail(seen, "11:00", 2)
+    for attempt in (1, 2):
+        world.remove(world.job(seen, "11:00", attempt))  # ttlSecondsAfterFinished
+    world.crash(for_s=10).run_until("11:20")
+    assert [clock(at) for _, _, at in world.creations] == ["11:00:00", "11:01:50", "11:07:00"]
 
 
 def test_a_held_second_attempt_is_the_second_attempt_after_a_crash_too():
