@@ -8,7 +8,7 @@ from evenkeel.core import follow, history, life, take
 from evenkeel.core.effects import DeleteJob
 from evenkeel.core.entry import Entry, Run
 from evenkeel.core.state import State
-from evenkeel.model import ENDED, Concurrency, Instant, JobPhase, RunId, RunState
+from evenkeel.model import ENDED, Concurrency, Instant, JobFact, JobPhase, RunId, RunState
 from evenkeel.resource.job import due_of, job_name
 from evenkeel.resource.status import ACTIVE_COUNT, EMPTY, Memory, RecentRun
 
@@ -32,9 +32,8 @@ def take_over(state: State, entry: Entry) -> None:
     for run_id, fact in last_attempt.items():
         known = run_id.due <= (memory.mark or 0)
         ended = fact.phase in (JobPhase.SUCCEEDED, JobPhase.FAILED)
-        finished_before = known and run_id.due not in alive and run_id.due not in waiting
-        over = finished_before or (run_id.due in counted and run_id.due not in alive)
-        if over and (ended or len(memory.active) < ACTIVE_COUNT):
+        finished_before = known and run_id.due not in waiting and _is_told(memory, fact)
+        if run_id.due not in alive and (finished_before or run_id.due in counted):
             if run_id.due > entry.cursor:
                 entry.decided.add(run_id.due)
             if ended:
@@ -57,6 +56,16 @@ def take_over(state: State, entry: Entry) -> None:
         facts_names={fact.ref.name for fact in facts},
         with_jobs=set(last_attempt),
     )
+
+
+def _is_told(memory: Memory, fact: JobFact) -> bool:
+    """Whether that a status does not call a run alive means that it told of the run's end: one that
+    names as many as it may leaves out others, which may have ended since."""
+    if len(memory.active) < ACTIVE_COUNT:
+        return True
+    succeeded = fact.phase is JobPhase.SUCCEEDED
+    last = memory.last_success if succeeded else memory.last_failure
+    return fact.finished is not None and fact.finished <= (last or 0)
 
 
 def _remember_waiting(state: State, entry: Entry, memory: Memory, with_jobs: set[RunId]) -> None:

@@ -1,5 +1,7 @@
 """Jobs are followed to their end; what vanished unfinished is lost; history is cleaned."""
 
+from dataclasses import replace
+
 import pytest
 from tests.builders import cron, edited, every, instant, job
 from tests.unit.core.world import World
@@ -104,6 +106,21 @@ def test_more_runs_than_the_status_names_are_all_adopted_after_a_crash():
         world.succeed(seen, due)
     assert world.counts() == {"succeeded": 80}
     assert len(world.started()) == len(set(world.started())) == 80
+
+
+def test_more_runs_than_the_status_names_that_end_while_nobody_is_there_are_all_counted():
+    seen = every(10, keep_succeeded=100)
+    world = World().see(seen).run_until("10:13:15")
+    world.succeed(seen, "10:00:10")
+    world.run_until("10:13:25")
+    for fact in list(world.jobs.values()):
+        if fact.phase is JobPhase.STARTED:
+            done = {"phase": JobPhase.SUCCEEDED, "finished": int(world.now) + 1}
+            world.jobs[fact.ref.name] = replace(fact, **done)
+    world.crash(for_s=3)
+    assert world.counts() == {"succeeded": 80}
+    world.crash()
+    assert world.counts() == {"succeeded": 80}
 
 
 def test_a_list_asked_for_before_the_create_proves_nothing():
