@@ -159,6 +159,7 @@ def _believed(state: State, memory: Memory) -> Memory:
         timing_since=past(memory.timing_since),
         suspended_since=past(memory.suspended_since),
         resumed_at=past(memory.resumed_at),
+        waiting=tuple(due for due in memory.waiting if due <= latest),
     )
 
 

@@ -112,6 +112,15 @@ def test_more_runs_than_waiting_can_name_hold_the_mark_back():
     assert len(world.started()) == len(set(world.started())) == 200
 
 
+def test_a_due_time_of_the_year_9999_in_waiting_holds_no_place():
+    seen = every(60, concurrency=Concurrency.FORBID)
+    world = World().see(seen).run_until("10:01:30")
+    world.succeed(seen, "10:01")
+    world.statuses[seen.uid]["waiting"] = ["9999-01-01T00:00:00Z"]
+    world.crash().run_until("10:03:30")
+    assert "10:02:00" in world.started()
+
+
 # --- at random --------------------------------------------------------------------------------
 
 EVENTS = st.sampled_from(
