@@ -23,7 +23,7 @@ from evenkeel.clock import Clock, SystemClock
 from evenkeel.core.effects import ConfirmTime, Effect, Launch, Log, Recorded
 from evenkeel.core.lanes import Lanes
 from evenkeel.core.messages import (
-    JobSeen,
+    JobGone,
     JobsListed,
     Launched,
     Message,
@@ -282,7 +282,8 @@ class _Running:
         if done.cancelled():
             return  # stopped before a worker was free for it
         phase = JobPhase.SUCCEEDED if done.result() else JobPhase.FAILED
-        self._report(JobSeen(JobFact(ref, launch.run, launch.attempt, phase)))
+        # Ended and gone in one: history would keep each of them, and nobody ever deletes one here.
+        self._report(JobGone(JobFact(ref, launch.run, launch.attempt, phase)))
 
     def _report(self, message: Message) -> None:
         if not self._scheduler.inbox.offer(message):

@@ -124,6 +124,22 @@ def test_a_removed_job_does_not_run_any_more():
     assert day.run() == {"sweep": ["00:10", "00:20"]}
 
 
+def test_nothing_is_kept_of_callbacks_that_are_done():
+    day = VirtualDay(hours=20)
+    day.schedule.add_interval("sweep", 1, callback=day.note)
+    day.schedule.add_interval("gone", 60, callback=lambda id, due: day.schedule.remove(id))
+    kept: list[int] = []
+
+    def look() -> None:
+        state = day.schedule._running._scheduler.state
+        (entry,) = state.entries.values()
+        kept.extend((len(entry.finished_jobs), len(entry.runs), len(state.job_facts)))
+
+    day.at(19.999, look)
+    assert len(day.run()["sweep"]) > 1000
+    assert max(kept) <= 5
+
+
 def test_the_same_id_again_takes_the_place_of_the_older():
     day = VirtualDay(hours=1)
     day.schedule.add_interval("sweep", 10, callback=day.note)
