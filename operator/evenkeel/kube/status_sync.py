@@ -188,6 +188,8 @@ class StatusSync:
         self._open()
         self._count("ok" if reply.ok else str(reply.status), self._clock.monotonic() - began)
         if reply.ok and not another:
+            if uid not in self._written_at:  # forgotten while it was on its way: nobody would again
+                return False
             self._failures.pop(uid, None)
             self._versions[uid] = _version(reply)
             self._inbox.hint(("written", uid), StatusWritten(uid, revision))

@@ -215,6 +215,21 @@ def test_a_schedule_that_is_gone_from_the_scheduler_is_not_written():
     assert api.calls == []
 
 
+def test_nothing_is_kept_of_a_schedule_that_went_while_it_was_written():
+    api, left = ScriptedApi([1.0, written()]), []
+
+    async def scenario(it, documents):
+        it.dirty(UID)
+        await asyncio.sleep(0.5)
+        documents.revisions.clear()
+        it.forget(UID)
+        await asyncio.sleep(5)
+        left.extend([*it._versions, *it._written_at, *it._failures, *it._waiting])
+
+    assert sync(api, scenario) == []
+    assert left == []
+
+
 def test_a_flush_writes_what_waits_without_pauses():
     api, desk = ScriptedApi([written()]), Desk()
 
