@@ -157,7 +157,9 @@ class Errands:
                 if fact.finished or is_watched(reply.json()):
                     return
                 continue  # it lost the labels that the watch goes by: look at it again and again
-            if reply is not None and reply.status == 404:
+            # Still there, and not ours any more: nobody will learn how it ends.
+            disowned = reply is not None and reply.ok and "metadata" in reply.json()
+            if reply is not None and (reply.status == 404 or disowned):
                 gone = JobFact(effect.ref, effect.run, effect.attempt, JobPhase.WAITING)
                 # Not by the Job's uid: of one that no watch told of it is not known.
                 self._inbox.hint(("not found", effect.run, effect.attempt), JobGone(gone, True))

@@ -33,14 +33,20 @@ class JobsListener:
         """One of them."""
         fact = read_job(item)
         if fact is None:
-            return
-        if kind == "DELETED":
+            self._disowned(item)
+        elif kind == "DELETED":
             known = self._known.pop(fact.ref.uid, fact)
             # A Job deleted while it still ran carries its last state, which may be its end.
             self._inbox.hint(fact.ref.uid, JobGone(fact if fact.finished else known))
         elif self._known.get(fact.ref.uid) != fact:
             self._known[fact.ref.uid] = fact
             self._inbox.hint(fact.ref.uid, JobSeen(fact))
+
+    def _disowned(self, item: dict[str, Any]) -> None:
+        """Was it ours? Somebody took its owner or its notes away: its run would wait for ever."""
+        known = self._known.pop((item.get("metadata") or {}).get("uid", ""), None)
+        if known is not None:
+            self._inbox.hint(known.ref.uid, JobGone(known))
 
 
 def jobs_reflectors(

@@ -215,6 +215,14 @@ def test_a_job_that_no_watch_shows_is_looked_at_until_its_end():
     assert reports[-1].fact.phase == "succeeded"
 
 
+def test_a_job_that_lost_its_owner_is_as_good_as_gone():
+    orphan = stored(metadata={"ownerReferences": []})
+    a_proxys_page = Reply(200, b"<html>")
+    api, reports = run([a_proxys_page, orphan], FindJob(FACT.run, 1, FACT.ref))
+    assert [type(report) for report in reports] == [JobGone]
+    assert len(api.calls) == 2
+
+
 def test_a_job_without_pods_is_explained_by_its_last_event():
     said = {"message": 'pods "x" is forbidden: violates PodSecurity "restricted:latest"'}
     run_id = job(SEEN, "10:01").run

@@ -277,6 +277,19 @@ def test_a_deleted_job_is_told_with_the_end_that_was_seen():
     assert gone.fact.phase == "succeeded"
 
 
+@pytest.mark.parametrize("kind", ["MODIFIED", "DELETED"])
+def test_a_job_that_loses_its_owner_is_told_gone(kind):
+    desk = Desk()
+    listener = JobsListener(desk.inbox, "")
+    orphan = raw_job(metadata={"ownerReferences": []})
+    listener.changed("MODIFIED", orphan)
+    assert desk.reports() == []
+    listener.changed("ADDED", raw_job())
+    listener.changed(kind, orphan)
+    (gone,) = desk.reports()
+    assert isinstance(gone, JobGone) and not gone.proven
+
+
 def test_staleness_is_told_by_when_the_server_was_last_heard():
     async def scenario(clock):
         api = ScriptedApi([listing()], [[event("BOOKMARK"), 500.0]])
