@@ -192,6 +192,7 @@ def _accept(state: State, entry: Entry, schedule: Schedule) -> None:
     if old is not None and old.generation == schedule.generation and entry.rejection is None:
         return  # our own status write, echoed by the watch
     entry.schedule, entry.rejection = schedule, None
+    entry.retry = schedule.retry
     entry.generation = schedule.generation
     state.index_dirty = True
     _begin(state, entry, schedule)

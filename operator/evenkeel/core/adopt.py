@@ -92,9 +92,9 @@ def _remember_waiting(state: State, entry: Entry, memory: Memory, with_jobs: set
 
 def _next_attempt_at(entry: Entry, row: RecentRun) -> Instant:
     """Its failed Job is gone, by a short ttl perhaps: the row alone tells when its delay began."""
-    if entry.schedule is None or row.finished is None:
+    if row.finished is None:
         return row.due
-    return row.finished + follow.retry_delay_s(entry.schedule.retry, row.attempt)
+    return row.finished + follow.retry_delay_s(entry.retry, row.attempt)
 
 
 def _queues(entry: Entry) -> bool:

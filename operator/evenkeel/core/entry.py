@@ -14,6 +14,7 @@ from evenkeel.model import (
     JobPhase,
     JobRef,
     Rejection,
+    Retry,
     RunId,
     RunState,
     Schedule,
@@ -100,6 +101,8 @@ class Entry:
     name: str
     schedule: Schedule | None = None
     rejection: Rejection | None = None
+    retry: Retry = field(default_factory=Retry)
+    """As accepted last: a mistake in an edit must not take their attempts from runs under way."""
     generation: int = 0
     seen_at: float = 0.0
 

@@ -87,9 +87,7 @@ def follow(state: State, entry: Entry, run: Run, fact: JobFact) -> None:
 
 def _attempt_failed(state: State, entry: Entry, run: Run, fact: JobFact) -> None:
     reason = fact.reason or "job_failed"
-    schedule = entry.schedule
-    limit = schedule.retry.limit if schedule else 0
-    if run.attempt > limit:
+    if run.attempt > entry.retry.limit:
         life.end(
             state, entry, run, RunState.FAILED, reason, message=fact.message, finished=fact.finished
         )
@@ -97,14 +95,13 @@ def _attempt_failed(state: State, entry: Entry, run: Run, fact: JobFact) -> None
             entry, "Failed", f"job {fact.ref.name} failed: {reason} {fact.message}", warning=True
         )
         return
-    assert schedule is not None
     if fact.ref.uid:
         run.failed_jobs.append(fact.ref)
     run.move(RunState.RETRYING)
     run.attempt += 1
     run.was_held = run.deleting = False
     failed_at = int(state.now) if fact.finished is None else fact.finished
-    delay_s = retry_delay_s(schedule.retry, run.attempt)
+    delay_s = retry_delay_s(entry.retry, run.attempt)
     life.wait(state, entry, run, reason, failed_at=failed_at)
     state.again(run, at=max(state.now, failed_at + delay_s))
     state.log(

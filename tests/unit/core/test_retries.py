@@ -95,6 +95,15 @@ def test_a_retry_waits_while_the_schedule_is_rejected():
     assert [attempt for _, attempt, _ in world.creations] == [1, 2]
 
 
+def test_a_job_that_fails_while_its_schedule_is_rejected_keeps_its_attempts():
+    seen = every(3600, retry=Retry(limit=1, delay_s=5))
+    world = World().see(seen).run_until("11:00:10").see(rejection(seen))
+    world.fail(seen, "11:00")
+    assert world.alive() == {"11:00:00": "retrying"}
+    world.see(edited(edited(seen))).run_until("11:01")
+    assert [attempt for _, attempt, _ in world.creations] == [1, 2]
+
+
 @pytest.mark.parametrize("with_job", [True, False], ids=["its Job is left", "its Job is gone"])
 def test_a_crash_between_two_attempts_neither_skips_nor_adds_one(with_job):
     seen = every(3600, retry=Retry(limit=1, delay_s=60))
