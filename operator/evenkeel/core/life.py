@@ -139,6 +139,9 @@ def end_span(state: State, entry: Entry, span: Span, how: RunState, reason: str)
     entry.count(how, span.count)
     entry.last_result = how.value
     entry.remember(RecentRun(span.last, how, reason=reason), limit=RECENT_COUNT)
+    # Its row names the last due time alone: above the mark, a restart would count the others once
+    # more.
+    _let_mark_pass(state, entry, span.last)
     state.emit(
         Recorded(
             uid=entry.uid,

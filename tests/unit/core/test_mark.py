@@ -42,6 +42,16 @@ def test_a_create_that_hangs_for_long_does_not_make_a_crash_forget_the_verdicts_
 CREATED = Verdict.CREATED
 
 
+def test_a_span_above_a_create_that_hangs_gets_no_second_verdict_after_a_crash():
+    world = World(answering=lambda _: None).see(every(60)).run_until("10:01:30")
+    world.stall_until("10:05:10")
+    assert world.ends() == [("10:02:00..10:04:00 x3", "missed", "superseded")]
+    world.answering = lambda _: CREATED
+    world.crash(for_s=5)
+    assert world.counts() == {"missed": 3}
+    assert sorted(world.started()) == ["10:01:00", "10:05:00"]
+
+
 def test_a_run_decided_above_the_mark_gets_no_second_verdict_after_a_crash():
     held_up = World(
         answering=lambda launch: None if launch.run.due == instant("10:01") else CREATED
