@@ -148,7 +148,7 @@ def _first_sight(state: State, seen: Schedule | Rejection, memory: Memory) -> En
 
 def _believed(state: State, memory: Memory) -> Memory:
     """A status may be edited by hand: a mark of the year 9999 would silence a schedule for ever."""
-    latest = state.now + FUTURE_S
+    latest, placed = state.now + FUTURE_S, memory.placed
 
     def past(instant: Instant | None) -> Instant | None:
         return instant if instant is None or instant <= latest else None
@@ -160,6 +160,7 @@ def _believed(state: State, memory: Memory) -> Memory:
         suspended_since=past(memory.suspended_since),
         resumed_at=past(memory.resumed_at),
         waiting=tuple(due for due in memory.waiting if due <= latest),
+        placed=placed if placed and placed.anchor <= latest + placed.every_s else None,
     )
 
 
@@ -257,6 +258,7 @@ def _moves_on(state: State, entry: Entry) -> bool:
         return True
     entry.pause = Pause(now, "evenkeel", f"its next due time is computed as {following}, not later")
     state.condition(entry, "Ready", "False", "NextNotLater", entry.pause.reason)
+    state.condition(entry, "Active", "False", "Paused", entry.pause.reason)
     state.log("next due time not later", level="error", schedule=entry.key)
     return False
 

@@ -105,7 +105,8 @@ def _cannot_be_created(state: State, entry: Entry, run: Run, reason: str, messag
 
 
 def put_back(state: State, message: PutBack) -> None:
-    """Shutdown came before the create: the due time is nobody's, the next process finds it."""
+    """It left its lane without a create. At a shutdown the due time is nobody's, and the next
+    process finds it; else it came too late there, and that is decided where all of it is."""
     entry = state.entries.get(message.run.uid)
     if entry is None:
         return
@@ -115,6 +116,9 @@ def put_back(state: State, message: PutBack) -> None:
         return
     run.creating = False
     run.prepared = False
+    if not state.stopping:
+        state.again(run, at=state.now)
+        return
     if not run.waits and run.attempt == 1:
         run.move(RunState.SCHEDULED)
     state.dirty(entry)  # where the mark was written ahead of the create, it is `waiting` now

@@ -27,6 +27,8 @@ class Launch:
     schedule: Schedule
     mark_first: bool = False
     """Store the status before the create: this Job may vanish before the mark is written."""
+    latest: Instant | None = None
+    """Later than this it is not to be created: its startingDeadlineSeconds."""
 
 
 @dataclass(frozen=True, slots=True)

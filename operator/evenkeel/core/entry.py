@@ -53,6 +53,8 @@ class Run:
     """A create of it got no answer, and its Job was not there."""
     ref: JobRef | None = None
     phase: JobPhase | None = None
+    pending_since: Instant | None = None
+    """When its Job began, if somebody looks whether a Pod of it starts in time."""
     deleting: bool = False
     """Somebody has deleted its Job, and it is still there."""
     started: Instant | None = None
@@ -240,11 +242,6 @@ class Entry:
             if self.decided:
                 self.decided = {due for due in self.decided if due > cursor}
 
-    def stand_in_waiting(self) -> None:
-        """What is taken up lets the mark pass: what counts from now on is bounded by more than the
-        mark, so after a restart only `waiting` would give these runs back."""
-        self.open.clear()
-
     def rewind(self, cursor: Instant) -> None:
         """Look again at what is due after this; ends that are told already stay."""
         self.cursor = cursor
@@ -259,7 +256,10 @@ class Entry:
         rows = [old for old in self.recent if old.due != row.due]
         rows.append(row)
         rows.sort(key=lambda one: one.due, reverse=True)
-        self.recent = rows[:limit]
+        while len(rows) > limit:  # that of a retry last: it alone tells a restart of its attempt
+            ended = (row for row in reversed(rows) if row.state is not RunState.RETRYING)
+            rows.remove(next(ended, rows[-1]))
+        self.recent = rows
 
     def count(self, state: RunState, number: int = 1) -> None:
         """One more of an end."""

@@ -224,7 +224,8 @@ def deletion_deadline(state: State, task: DeletionDeadline) -> None:
 
 def _watch_pending(state: State, entry: Entry, run: Run, started: Instant) -> None:
     deadline_s = entry.schedule.pending_deadline_s if entry.schedule else None
-    if deadline_s is not None:
+    if deadline_s is not None and run.pending_since != started:  # not at each sight of it
+        run.pending_since = started
         _look_again(state, run, started + deadline_s)
 
 

@@ -155,9 +155,8 @@ def _settle(state: State, entry: Entry) -> None:
     entry.advance(end - 1)
     for missed in settled.missed:
         miss(state, entry, missed)
-    for due, run in held.items():
-        if due not in settled.launch:
-            _miss_held(state, entry, run, WHY_NOT[schedule.missed_runs])
+    outdone = [run for due, run in held.items() if due not in settled.launch]
+    give_up(state, entry, outdone, WHY_NOT[schedule.missed_runs])
     for due in settled.launch:
         if due in held:
             held[due].taken_at, held[due].late = state.now, True
@@ -169,24 +168,26 @@ def _settle(state: State, entry: Entry) -> None:
 
 def _held_in_time(state: State, entry: Entry) -> dict[Instant, Run]:
     """The held runs of the set, by due time; those beyond their deadline end here."""
-    held = sorted(
-        (run for run in entry.held if run.attempt == 1),
-        key=lambda run: run.id.due,
-    )
-    for run in held:
-        if too_late(state, entry, run):
-            _miss_held(state, entry, run, "deadline")
+    held = held_firsts(entry)
+    give_up(state, entry, [run for run in held if too_late(state, entry, run)], "deadline")
     return {run.id.due: run for run in held if run.state is RunState.PENDING}
 
 
-def _miss_held(state: State, entry: Entry, run: Run, reason: str) -> None:
-    life.end(state, entry, run, RunState.MISSED, reason, message=run.message)
-    state.tell(
-        entry,
-        "Missed",
-        f"the run due {rfc3339.show(run.id.due)} could not be created in time: {run.message}",
-        warning=True,
-    )
+def held_firsts(entry: Entry) -> list[Run]:
+    """Held runs of which no attempt has run, the oldest first."""
+    return sorted((run for run in entry.held if run.attempt == 1), key=lambda run: run.id.due)
+
+
+def give_up(state: State, entry: Entry, held: list[Run], reason: str) -> None:
+    """Held runs that are not to be tried again."""
+    for run in held:
+        life.end(state, entry, run, RunState.MISSED, reason, message=run.message)
+        state.tell(
+            entry,
+            "Missed",
+            f"the run due {rfc3339.show(run.id.due)} could not be created in time: {run.message}",
+            warning=True,
+        )
 
 
 # --- held runs ------------------------------------------------------------------------------------

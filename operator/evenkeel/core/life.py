@@ -52,7 +52,10 @@ def launch(state: State, entry: Entry, run: Run) -> None:
     if mark_first:
         entry.open.pop(run.id.due, None)
         state.dirty(entry)
-    state.emit(Launch(run.id, run.attempt, schedule, mark_first))
+    latest = None
+    if schedule.starting_deadline_s is not None and run.attempt == 1:
+        latest = run.id.due + schedule.starting_deadline_s
+    state.emit(Launch(run.id, run.attempt, schedule, mark_first, latest))
 
 
 def wait(

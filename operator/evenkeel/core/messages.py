@@ -38,6 +38,11 @@ class SchedulesListed:
 
 
 @dataclass(frozen=True, slots=True)
+class SchedulesChanged:
+    """Rebuild the index now."""
+
+
+@dataclass(frozen=True, slots=True)
 class IndexBuilt:
     """The index that a `BuildIndex` effect asked for."""
 
@@ -222,6 +227,7 @@ Message = (
     ScheduleSeen
     | ScheduleGone
     | SchedulesListed
+    | SchedulesChanged
     | IndexBuilt
     | JobSeen
     | JobGone

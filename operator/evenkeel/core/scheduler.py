@@ -329,6 +329,7 @@ _HANDLERS: dict[type[Message], Callable[[Scheduler, Any], None]] = {
     messages.ScheduleSeen: lambda self, message: admit.guarded(self.state, message),
     messages.ScheduleGone: lambda self, message: admit.schedule_gone(self.state, message),
     messages.SchedulesListed: lambda self, message: admit.schedules_listed(self.state, message),
+    messages.SchedulesChanged: lambda self, _: setattr(self.state, "index_dirty", True),
     messages.IndexBuilt: Scheduler._index_built,
     messages.JobSeen: lambda self, message: follow.job_seen(self.state, message),
     messages.JobGone: lambda self, message: follow.job_gone(self.state, message),

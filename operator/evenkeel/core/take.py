@@ -44,7 +44,7 @@ def leave(state: State, entry: Entry) -> None:
     elif not entry.idle:
         take_up(state, entry, until=now + 1)
     late.drop_future_runs(state, entry)
-    entry.stand_in_waiting()
+    _stand_in_waiting(state, entry)
     entry.rewind(max(now, entry.stored_mark or 0))
 
 
@@ -54,8 +54,18 @@ def pass_over(state: State, entry: Entry, *, reason: str) -> None:
     span = late.unclaimed(entry, first, end)
     if span is not None:
         life.end_span(state, entry, span, RunState.SKIPPED, reason)
-    entry.stand_in_waiting()
+    _stand_in_waiting(state, entry)
     entry.advance(end - 1)
+
+
+def _stand_in_waiting(state: State, entry: Entry) -> None:
+    """What is taken up lets the mark pass: what counts from now on is bounded by more than the
+    mark, so after a restart only `waiting` would give these runs back. Held ones for which it has
+    no room are given up, the oldest first: after a restart nobody would know of them."""
+    entry.open.clear()
+    surplus = len(entry.waiting) - WAITING_COUNT
+    if surplus > 0:
+        late.give_up(state, entry, late.held_firsts(entry)[:surplus], "catch_up_limit")
 
 
 def offer(state: State, entry: Entry, due: Instant) -> None:

@@ -174,7 +174,9 @@ class Launcher:
         while self._lanes and len(self._creates) < self._in_flight and not self._stopping:
             effect = self._lanes.pop()
             key = (effect.run, effect.attempt)
-            if key in self._unwanted:
+            # The server had closed the lanes for longer than the run may wait.
+            too_late = effect.latest is not None and int(self._clock.now()) > effect.latest
+            if too_late or key in self._unwanted:
                 self._unwanted.discard(key)
                 self._drop_body(key)
                 self._put_back(*key)

@@ -9,8 +9,10 @@ from evenkeel.resource.names import GROUP, PLURAL
 REVIEWS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
 
 NEEDED = (
+    ("get", GROUP, PLURAL),
     ("watch", GROUP, PLURAL),
     ("patch", GROUP, f"{PLURAL}/status"),
+    ("get", "batch", "jobs"),
     ("watch", "batch", "jobs"),
     ("create", "batch", "jobs"),
     ("delete", "batch", "jobs"),

@@ -4,6 +4,7 @@ import pytest
 from tests.builders import edited, every, instant, job
 from tests.unit.core.world import World
 
+from evenkeel.core import messages
 from evenkeel.core.messages import Launched
 from evenkeel.model import Concurrency, JobPhase, JobRef, Retry, RunId, RunState, Verdict
 from evenkeel.resource.job import job_name
@@ -277,3 +278,23 @@ def test_cancelling_twice_answers_the_same_and_counts_once():
     assert world.cancel(seen, "10:10") is RunState.CANCELLED
     assert world.cancel(seen, "10:10") is RunState.CANCELLED
     assert world.counts() == {"cancelled": 1}
+
+
+def test_put_back_after_its_starting_deadline_it_is_missed():
+    """The API server had closed the lanes for longer than it may wait."""
+    seen = every(60, starting_deadline_s=20)
+    world = World(answering=lambda _: None).see(seen).run_until("10:01:25")
+    (launch,) = world.in_flight
+    assert launch.latest == instant("10:01:20")
+    world.in_flight.clear()
+    world.scheduler.inbox.hint("back", messages.PutBack(launch.run, launch.attempt))
+    world.settle()
+    assert world.ends() == [("10:01:00", "missed", "deadline")]
+
+
+def test_a_starting_deadline_bounds_the_first_attempt_alone():
+    seen = every(3600, starting_deadline_s=20, retry=Retry(limit=1))
+    world = World().see(seen).run_until("11:00:05")
+    world.fail(seen, "11:00")
+    world.run_until("11:01")
+    assert [launch.latest for launch in world.launches] == [instant("11:00:20"), None]

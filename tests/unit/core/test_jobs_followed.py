@@ -312,3 +312,13 @@ def test_a_job_of_history_deleted_by_somebody_else_is_not_deleted_again():
     world.run_until("10:02")
     world.succeed(seen, "10:02")
     assert world.deleted == []
+
+
+def test_a_job_that_waits_is_on_the_agenda_once_however_often_it_is_seen():
+    seen = every(3600, pending_deadline_s=120)
+    world = World().see(seen).run_until("11:00:01")
+    fact = world.job(seen, "11:00")
+    for _ in range(5):
+        world.change(fact, phase=JobPhase.WAITING)
+    world.run_until("11:02:01")
+    assert len(world.looked_at) == 1

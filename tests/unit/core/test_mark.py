@@ -3,10 +3,11 @@
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from tests.builders import clock, cron, edited, every, instant
-from tests.unit.core.world import World
+from tests.unit.core.world import World, created
 
 from evenkeel.model import Concurrency, Cron, MissedRuns, Retry, RunState, Verdict
 from evenkeel.resource import rfc3339
+from evenkeel.resource.status import WAITING_COUNT
 
 
 def mark(world: World) -> str:
@@ -219,3 +220,17 @@ def _every_minute_has_one_verdict(world: World) -> None:
     assert world.verdicts() + len(past) == minutes, (world.ends(), world.alive(), len(covered))
     assert sum(world.counts().values()) == world.verdicts()
     assert all(run.state is not RunState.SCHEDULED for run in past)
+
+
+def test_held_runs_that_the_status_cannot_name_are_missed_at_an_edit_not_forgotten():
+    """It names 128; after a crash nobody would know of the others."""
+    seen = every(60, missed_runs=MissedRuns.ALL, catch_up_limit=200)
+    world = World(answering=lambda _: Verdict.HELD).see(seen)
+    world.stall_until("13:20")
+    assert len(world.alive()) == 200
+    world.see(edited(seen, rule=Cron("0 23 * * *")))
+    assert world.counts() == {"missed": 200 - WAITING_COUNT}
+    assert world.ends()[0] == ("10:01:00", "missed", "catch_up_limit")
+    world.answering = created
+    world.crash()
+    assert len(world.started()) == WAITING_COUNT

@@ -198,3 +198,11 @@ def test_phases_are_remembered_for_so_many_names_only(monkeypatch: pytest.Monkey
 
 
 WISH = placed().placement
+
+
+def test_a_phase_of_the_far_future_in_a_status_is_not_believed():
+    seen = placed()
+    world = World().see(seen)
+    world.statuses[seen.uid]["placement"]["anchor"] = "2999-01-01T00:00:00Z"
+    world.crash()
+    assert instant("10:00") < instant(world.status()["nextRunTime"]) <= instant("11:00")

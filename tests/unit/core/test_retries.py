@@ -335,3 +335,21 @@ def test_a_run_cancelled_while_its_pods_are_looked_at_stays_cancelled():
     assert world.cancel(seen, "10:10") is RunState.CANCELLED
     looked(world)
     assert world.counts() == {"cancelled": 1}
+
+
+def test_a_retry_keeps_its_row_among_newer_runs_or_a_crash_would_begin_it_again():
+    seen = every(10, retry=Retry(limit=1, delay_s=3000))
+    world = World().see(seen).run_until("10:00:15")
+    world.fail(seen, "10:00:10")
+    world.remove(world.job(seen, "10:00:10"))  # as a ttl does
+    for second in range(20, 60, 10):
+        for minute in range(4):
+            due = f"10:0{minute}:{second}"
+            world.run_until(f"10:04:{second}")
+            if clock(instant(due)) in world.started():
+                world.succeed(seen, due)
+    rows = world.status()["recent"]
+    assert len(rows) == 10
+    assert (rows[-1]["due"], rows[-1]["state"]) == ("2026-03-02T10:00:10Z", "retrying")
+    world.crash().run_until(world.now + 60)
+    assert [attempt for run, attempt, _ in world.creations if clock(run.due) == "10:00:10"] == [1]

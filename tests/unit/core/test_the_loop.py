@@ -177,3 +177,10 @@ def test_the_same_messages_at_the_same_times_have_the_same_effects():
         return effects
 
     assert history() == history()
+
+
+def test_told_that_schedules_changed_it_rebuilds_the_index():
+    world = World().see(every(60)).run_until("10:00:10")
+    before = world.scheduler.state.index.current.generation
+    world.tell(messages.SchedulesChanged()).run_until("10:00:13")
+    assert world.scheduler.state.index.current.generation == before + 1

@@ -1,6 +1,7 @@
 """Many creates: lanes, 429, what is let go, bodies rendered ahead, a full inbox, shutdown."""
 
 import asyncio
+from dataclasses import replace
 
 from tests.builders import edited, every, instant
 from tests.unit.kube.scripted import CREATED, OK, Desk, ScriptedApi, launcher, status, virtually
@@ -65,6 +66,26 @@ def test_a_429_holds_back_all_creates_for_as_long_as_it_says():
         Verdict.CREATED,
         Verdict.CREATED,
     ]
+
+
+def test_who_waited_in_closed_lanes_beyond_his_starting_deadline_is_put_back():
+    desk = Desk()
+    busy = status(429, "TooManyRequests", **{"Retry-After": "7"})
+    api = ScriptedApi([busy, CREATED])
+    first, late, in_time = launches(3)
+
+    async def scenario(clock):
+        it = launcher(api, clock, desk, in_flight=1)
+        now = int(clock.now())
+        it.launch(first)
+        it.launch(replace(late, latest=now + 6))
+        it.launch(replace(in_time, latest=now + 7))
+        await asyncio.sleep(30)
+
+    virtually(scenario)
+    put_back = [report.run for report in desk.reports() if isinstance(report, PutBack)]
+    assert put_back == [late.run]
+    assert len(api.calls) == 2
 
 
 def test_a_retry_after_of_a_day_is_not_believed():
