@@ -1,11 +1,13 @@
 """Clock steps, stalls, restarts: no run is lost, none comes twice, nothing is believed rashly."""
 
 import pytest
-from tests.builders import clock, cron, every, instant, once
+from tests.builders import clock, cron, edited, every, instant, once
 from tests.unit.core.world import World
 
 from evenkeel.core import messages
-from evenkeel.model import MissedRuns
+from evenkeel.core.scheduler import SCHEDULES_PER_STEP, Scheduler
+from evenkeel.model import Concurrency, Cron, MissedRuns
+from evenkeel.settings import Settings
 
 EVERY_MINUTE = "* * * * *"
 
@@ -148,3 +150,87 @@ def test_two_restarts_in_a_row_change_nothing():
 def test_a_single_run_missed_by_a_restart_runs_late():
     world = World().see(once("10:30")).run_until("10:10").crash(for_s=3600)
     assert world.started() == ["10:30:00"]
+
+
+def test_what_waits_in_the_queue_goes_on_when_the_clock_is_believed_again():
+    seen = every(60, concurrency=Concurrency.QUEUE)
+    world = World().see(seen).run_until("10:02:30")
+    truth = world.now
+    world.set_clock("2036-03-02T10:02:30Z").run_until(world.now + 1)
+    world.succeed(seen, "10:01")
+    assert world.started() == ["10:01:00"]
+    world.now = truth + 5
+    world.settle()
+    world.tell(messages.TimeConfirmed(truth + 5))
+    assert world.started() == ["10:01:00", "10:02:00"]
+
+
+def test_a_jump_of_years_is_an_alarm():
+    world = World().see(cron(EVERY_MINUTE)).run_until("10:01:30")
+    world.set_clock("2036-03-02T10:01:30Z").run_until(world.now + 25)
+    assert [line.event for line in world.logged if line.level == "error"] == [
+        "clock jumped forward"
+    ]
+
+
+def test_a_schedule_made_after_the_clock_was_set_back_is_run():
+    world = World().see(cron(EVERY_MINUTE)).run_until("11:00:30").set_clock("10:00:30")
+    world.see(cron(EVERY_MINUTE, name="other", created=instant("10:00:30"))).run_until("10:04:30")
+    assert world.started("other") == ["10:01:00", "10:02:00", "10:03:00", "10:04:00"]
+
+
+def test_a_timing_edited_after_the_clock_was_set_back_does_not_reach_behind_the_mark():
+    old = cron("*/10 * * * *")
+    world = World().see(old).run_until("11:00:30").set_clock("10:00:30")
+    before = len(world.started())
+    world.see(edited(old, rule=Cron("*/7 * * * *"))).run_until("11:08")
+    assert world.started()[before:] == ["11:07:00"]
+
+
+def unready(world: World) -> Scheduler:
+    """A process that was just started and has been told nothing."""
+    world.scheduler = Scheduler(world.settings)
+    world.settle()
+    return world.scheduler
+
+
+def test_it_is_not_ready_before_it_knows_every_schedule_that_was_listed():
+    world, seen = World(), cron(EVERY_MINUTE)
+    fresh = unready(world)
+    world.schedules[seen.uid] = seen
+    world.jobs_listed()
+    world.schedules_listed()
+    world.settle()
+    assert not fresh.ready
+    world.see(seen)
+    assert fresh.ready
+
+
+def test_it_is_not_ready_before_the_past_of_every_schedule_is_settled():
+    world = World(settings=Settings(inbox_size=5000))
+    fresh = unready(world)
+    for n in range(SCHEDULES_PER_STEP + 5):
+        world.see(cron(EVERY_MINUTE, name=f"s{n}"))
+    world.jobs_listed()
+    world.schedules_listed()
+    world.step()
+    assert not fresh.ready
+    world.settle()
+    assert fresh.ready
+
+
+def test_nothing_is_launched_before_the_jobs_of_every_namespace_are_listed():
+    world = World(settings=Settings(namespaces=("shop", "bank")))
+    unready(world)
+    world.see(cron(EVERY_MINUTE)).tell(messages.JobsListed((), int(world.now), ns="shop"))
+    assert world.run_until("10:02:30").started() == []
+    world.tell(messages.JobsListed((), int(world.now), ns="bank"))
+    assert world.started() == ["10:02:00"]
+
+
+def test_a_schedule_deleted_before_the_jobs_are_listed_is_not_taken_up_when_they_are():
+    world, seen = World(), cron(EVERY_MINUTE)
+    unready(world)
+    world.see(seen).gone(seen)
+    world.jobs_listed()
+    assert world.run_until("10:02:30").launches == []

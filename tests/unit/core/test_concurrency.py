@@ -3,7 +3,7 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.builders import edited, every, job, rejection
+from tests.builders import edited, every, instant, job, rejection
 from tests.unit.core.world import World
 
 from evenkeel.core.overlap import Overlap, overlap
@@ -131,6 +131,28 @@ def test_a_queue_waits_through_a_pause_and_goes_on_when_it_ends():
     assert world.alive() == {"10:02:00": "queued"}
     world.see(edited(seen, template_hash="second"))
     assert world.started() == ["10:01:00", "10:02:00"]
+
+
+def test_replace_cancels_all_that_an_earlier_policy_let_run():
+    seen = every(60)
+    world = World().see(seen).run_until("10:02:30").see(edited(seen, concurrency=REPLACE))
+    world.run_until("10:03")
+    assert world.alive() == {"10:03:00": "running"}
+    assert world.counts() == {"cancelled": 2}
+
+
+@pytest.mark.parametrize(
+    ("verdict", "end"),
+    [(Verdict.REFUSED, "failed"), (Verdict.TAKEN, "failed"), (Verdict.UNKNOWN, "lost")],
+)
+def test_a_queue_goes_on_behind_a_run_whose_create_came_to_nothing(verdict, end):
+    seen = every(60, concurrency=QUEUE)
+    world = World().see(seen).run_until("10:03:30")
+    second = instant("10:02")
+    world.answering = lambda launch: verdict if launch.run.due == second else Verdict.CREATED
+    world.succeed(seen, "10:01")
+    assert [row[:2] for row in world.ends()] == [("10:01:00", "succeeded"), ("10:02:00", end)]
+    assert world.alive() == {"10:03:00": "running"}
 
 
 # --- the place is held through retries --------------------------------------------------------

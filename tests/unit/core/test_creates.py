@@ -298,3 +298,28 @@ def test_a_starting_deadline_bounds_the_first_attempt_alone():
     world.fail(seen, "11:00")
     world.run_until("11:01")
     assert [launch.latest for launch in world.launches] == [instant("11:00:20"), None]
+
+
+def test_a_job_that_another_process_created_tells_nothing_of_our_precision():
+    seen = every(TEN_MINUTES)
+    world = World(answering=lambda _: None).see(seen).run_until("10:10")
+    made = job(seen, "10:10")
+    world.jobs[made.ref.name] = made
+    world.answer(world.in_flight[0], Verdict.CREATED)  # and is told that it exists
+    assert world.alive() == {"10:10:00": "running"}
+    assert world.lateness() == []
+
+
+def test_deleted_while_its_create_waits_in_its_lane_it_is_let_go():
+    seen = every(TEN_MINUTES)
+    world = World(answering=lambda _: None, now=instant("10:10:20")).see(seen)  # not prepared
+    assert len(world.in_flight) == 1
+    world.gone(seen)
+    assert [each.run.due for each in world.let_go] == [instant("10:10")]
+
+
+def test_cancelled_while_its_create_waits_in_its_lane_it_is_let_go():
+    seen = every(TEN_MINUTES)
+    world = World(answering=lambda _: None).see(seen).run_until("10:10")
+    world.cancel(seen, "10:10")
+    assert [each.run.due for each in world.let_go] == [instant("10:10")]

@@ -7,8 +7,9 @@ from tests.builders import cron, edited, every, instant, job
 from tests.unit.core.world import World
 
 from evenkeel.core import messages
-from evenkeel.model import Concurrency, JobPhase, Verdict
+from evenkeel.model import Concurrency, JobPhase, JobRef, Verdict
 from evenkeel.resource.job import job_name
+from evenkeel.resource.status import Memory, parse
 
 TEN_MINUTES = 600
 
@@ -196,6 +197,77 @@ def test_jobs_that_ended_while_nobody_watched_are_counted_once():
     assert world.counts() == {"failed": 1}
 
 
+FORGED = {
+    "in another namespace": {"ns": "elsewhere"},
+    "under another name": {"name": "forged"},
+}
+"""Anybody who may create Jobs can write an owner's uid and a due time on one of his own."""
+
+
+@pytest.mark.parametrize("where", FORGED.values(), ids=FORGED)
+@pytest.mark.parametrize("known", ["from the watch", "at the start"])
+def test_a_job_that_only_claims_to_be_a_runs_is_not_believed(where, known):
+    seen = every(TEN_MINUTES)
+    world = World().see(seen).run_until("10:09")
+    true = job(seen, "10:10", JobPhase.SUCCEEDED)
+    forged = replace(true, ref=replace(true.ref, uid="uid-forged", **where))
+    if known == "at the start":
+        world.jobs["forged"] = forged
+        world.crash()
+        del world.jobs["forged"]
+    else:
+        world.scheduler.inbox.hint("forged", messages.JobSeen(forged))
+    world.run_until("10:10:30")
+    assert world.started() == ["10:10:00"]
+    assert world.alive() == {"10:10:00": "running"}
+    world.scheduler.inbox.hint("forged", messages.JobGone(forged, proven=True))
+    world.settle()
+    assert world.alive() == {"10:10:00": "running"}
+
+
+def test_the_end_of_an_older_job_of_that_name_is_not_this_ones():
+    seen = every(TEN_MINUTES)
+    world = World().see(seen).run_until("10:10")
+    older = job(seen, "10:10", JobPhase.SUCCEEDED, ref=world.job(seen, "10:10").ref)
+    older = replace(older, ref=replace(older.ref, uid="uid-older"))
+    world.scheduler.inbox.hint("older", messages.JobGone(older))
+    world.settle()
+    assert world.alive() == {"10:10:00": "running"}
+
+
+def test_what_an_older_list_said_is_outdated_by_a_newer_one():
+    """Both before the schedule is shown: its Job ran at the first and was gone at the second."""
+    seen = every(TEN_MINUTES)
+    world = World().see(seen).run_until("10:10:30")
+    memory = parse(world.status())
+    world.scheduler = type(world.scheduler)(world.settings)
+    world.jobs_listed()
+    world.settle()
+    world.remove(world.job(seen, "10:10"), told=False)
+    world.jobs_listed()
+    world.settle()
+    world.see(seen, memory)
+    assert world.ends() == [("10:10:00", "lost", "outcome_unknown")]
+
+
+def test_a_cancelled_run_whose_job_outlived_its_process_is_deleted_by_the_next():
+    seen = every(TEN_MINUTES)
+    world = World().see(seen).run_until("10:10")
+    fact = world.job(seen, "10:10")
+    world.cancel(seen, "10:10")
+    world.jobs[fact.ref.name] = fact  # the deletion was stored as decided, and never sent
+    world.crash()
+    assert world.jobs == {}
+    assert world.counts() == {"cancelled": 1}
+
+
+def test_a_job_that_a_status_names_and_that_is_none_of_this_schedule_is_nobodys_loss():
+    ref = JobRef("shop", "somebody-20260302-095000-aaaaaaaaaa", "uid-other")
+    seen = every(TEN_MINUTES)
+    memory = Memory(mark=instant("10:00"), timing=seen.timing, timing_since=0, active=(ref,))
+    assert World().see(seen, memory).ends() == []
+
+
 # --- deletion and re-creation -----------------------------------------------------------------
 
 
@@ -322,3 +394,71 @@ def test_a_job_that_waits_is_on_the_agenda_once_however_often_it_is_seen():
         world.change(fact, phase=JobPhase.WAITING)
     world.run_until("11:02:01")
     assert len(world.looked_at) == 1
+
+
+def test_history_keeps_no_place_for_jobs_that_vanished_while_the_watch_was_broken():
+    seen = cron("* * * * *", keep_succeeded=2)
+    world = World().see(seen)
+    for minute in (1, 2):
+        world.run_until(f"10:0{minute}")
+        world.succeed(seen, f"10:0{minute}")
+    world.run_until("10:02:30")
+    world.remove(world.job(seen, "10:02"), told=False)
+    world.jobs_listed()
+    world.run_until("10:03")
+    world.succeed(seen, "10:03")
+    assert [fact.run.due for fact in world.jobs.values()] == [instant("10:01"), instant("10:03")]
+
+
+def test_a_list_older_than_a_jobs_end_takes_nothing_from_history():
+    seen = cron("* * * * *", keep_succeeded=1)
+    world = World().see(seen).run_until("10:01")
+    world.succeed(seen, "10:01")
+    world.tell(messages.JobsListed((), instant("10:00:59")))
+    world.run_until("10:02")
+    world.succeed(seen, "10:02")
+    assert [fact.run.due for fact in world.jobs.values()] == [instant("10:02")]
+
+
+def test_a_status_that_was_on_its_way_before_the_end_does_not_tell_of_it():
+    seen = cron("* * * * *", keep_succeeded=0)
+    world = World().see(seen).run_until("10:01")
+    world.writes = False
+    on_its_way = world.scheduler.document(seen.uid)
+    world.succeed(seen, "10:01")
+    world.tell(messages.StatusWritten(seen.uid, on_its_way[3]))
+    assert len(world.jobs) == 1
+
+
+def test_history_waits_for_the_mark_of_the_status_that_was_stored(monkeypatch):
+    monkeypatch.setattr("evenkeel.core.life.WAITING_COUNT", 0)
+    seen = every(60, keep_succeeded=0)
+    first = instant("10:01")
+    world = World(answering=lambda launch: None if launch.run.due == first else Verdict.CREATED)
+    world.see(seen).run_until("10:02")
+    world.writes = False
+    world.succeed(seen, "10:02")
+    older = world.scheduler.document(seen.uid)
+    world.answer(world.in_flight[0], Verdict.CREATED)
+    newer = world.scheduler.document(seen.uid)  # the first whose mark has passed 10:02
+    world.tell(messages.StatusWritten(seen.uid, older[3]))
+    assert len(world.jobs) == 2
+    world.tell(messages.StatusWritten(seen.uid, newer[3]))
+    assert [fact.run.due for fact in world.jobs.values()] == [first]
+
+
+def test_history_keeps_a_name_for_as_long_as_a_create_that_was_given_up_may_arrive():
+    seen = every(600, keep_succeeded=0)
+    world = World(answering=lambda _: None).see(seen).run_until("10:10")
+    world.answering = lambda _: Verdict.CREATED
+    world.answer(world.in_flight[0], Verdict.HELD, reason="NotCreated")
+    world.run_until("10:10:05")
+    world.succeed(seen, "10:10")
+    world.run_until("10:11:14")
+    world.write(seen.uid)
+    world.settle()
+    assert len(world.jobs) == 1
+    world.run_until("10:11:16")
+    world.write(seen.uid)
+    world.settle()
+    assert world.jobs == {}

@@ -5,7 +5,8 @@ from hypothesis import strategies as st
 from tests.builders import clock, cron, edited, every, instant
 from tests.unit.core.world import World, created
 
-from evenkeel.model import Concurrency, Cron, MissedRuns, Retry, RunState, Verdict
+from evenkeel.core import messages
+from evenkeel.model import Concurrency, Cron, JobPhase, MissedRuns, Retry, RunState, Verdict
 from evenkeel.resource import rfc3339
 from evenkeel.resource.status import WAITING_COUNT
 
@@ -234,3 +235,42 @@ def test_held_runs_that_the_status_cannot_name_are_missed_at_an_edit_not_forgott
     world.answering = created
     world.crash()
     assert len(world.started()) == WAITING_COUNT
+
+
+def test_what_changes_while_a_status_is_on_its_way_is_written_after_it():
+    seen = every(60)
+    world = World(writes=False).see(seen)
+    on_its_way = world.scheduler.document(seen.uid)
+    world.run_until("10:01")
+    world.writes = True
+    world.tell(messages.StatusWritten(seen.uid, on_its_way[3]))
+    assert world.status()["activeCount"] == 1
+
+
+def test_last_times_never_go_back():
+    first = instant("10:01")
+    world = World(answering=lambda launch: None if launch.run.due == first else CREATED)
+    seen = every(60)
+    world.see(seen).run_until("10:03:30")
+    world.answer(world.in_flight[0], CREATED)
+    assert world.status()["lastScheduleTime"] == "2026-03-02T10:03:00Z"
+    world.succeed(seen, "10:03")
+    older = {"phase": JobPhase.SUCCEEDED, "finished": instant("10:02:10")}
+    world.change(world.job(seen, "10:02"), **older)  # it ended before, and is seen after
+    assert world.status()["lastSuccessfulTime"] == "2026-03-02T10:03:30Z"
+
+
+def test_recent_tells_of_the_newest_runs_newest_first():
+    world = World().see(every(60)).run_until("10:12:30")
+    told = [clock(rfc3339.read(row["due"])) for row in world.status()["recent"]]
+    assert told == [f"10:{minute:02}:00" for minute in range(12, 2, -1)]
+
+
+def test_a_cancelled_runs_job_stays_until_a_status_tells_of_it():
+    seen = every(60)
+    world = World(writes=False).see(seen).run_until("10:01")
+    world.cancel(seen, "10:01")
+    assert len(world.jobs) == 1
+    world.write(seen.uid)
+    world.settle()
+    assert world.jobs == {}

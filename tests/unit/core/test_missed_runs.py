@@ -115,6 +115,12 @@ def test_a_run_on_time_meets_any_starting_deadline(deadline_s):
     assert world.started() == ["10:10:00"]
 
 
+def test_a_due_time_exactly_as_late_as_its_starting_deadline_allows_is_in_time():
+    spec = {"missed_runs": MissedRuns.ALL, "starting_deadline_s": 30 * 60}
+    world = World().see(cron(TEN_MINUTELY, **spec)).run_until("10:13").stall_until("11:10:00")
+    assert world.started() == ["10:10:00", "10:40:00", "10:50:00", "11:00:00", "11:10:00"]
+
+
 # --- held creates -----------------------------------------------------------------------------
 
 

@@ -322,7 +322,7 @@ def test_nothing_is_moved_by_a_clock_that_is_not_believed():
     assert len(world.said("Moved")) == moved
 
 
-def test_a_crash_in_the_middle_leaves_each_with_one_whole_phase_and_loses_no_run():
+def test_a_crash_in_the_middle_leaves_each_with_one_whole_phase():
     world, crowd = crowded()
     before = anchors(world, crowd)
     shown = preview(world)
@@ -335,9 +335,39 @@ def test_a_crash_in_the_middle_leaves_each_with_one_whole_phase_and_loses_no_run
     found = anchors(world, crowd)
     assert all(found[key] in (before[key], after[key]) for key in before)
     assert found not in (before, after)
+
+
+@pytest.mark.parametrize("crash", [False, True])
+def test_a_rebalance_loses_and_doubles_no_run(crash: bool):
+    world, crowd = crowded()
+    begun(world)
+    if crash:
+        world.crash()
     world.at("+1d 04:05")
     for each in crowd:
         runs = [run.due for run, _, _ in world.creations if run.uid == each.uid]
         gaps = [b - a for a, b in itertools.pairwise(runs)]
+        assert FOUR_HOURS_S // 2 <= gaps[0] <= FOUR_HOURS_S * 3 // 2
+        assert set(gaps[1:]) == {FOUR_HOURS_S}
         assert len(runs) >= 4
-        assert FOUR_HOURS_S // 2 <= min(gaps) <= max(gaps) <= FOUR_HOURS_S * 3 // 2
+
+
+def test_a_moved_schedule_cools_down():
+    world, _ = crowded()
+    done = rebalance(world)
+    assert isinstance(done, Plan)
+    again = preview(world)
+    soon = [move.key for move in done.moves if move.proposed_time < world.now + 1800]
+    assert again.moves == ()
+    assert {skipped(again)[key] for key in soon} == {"protection_window"}
+    assert {skipped(again)[move.key] for move in done.moves if move.key not in soon} == {
+        "placement_cooldown"
+    }
+
+
+def test_one_whose_job_runs_is_not_moved():
+    world, crowd = crowded()
+    world.run_until("14:01")
+    plan = preview(world)
+    assert skipped(plan) == {each.key: "job_running" for each in crowd}
+    assert plan.moves == ()

@@ -1,46 +1,159 @@
-"""Placing in the scheduler: when a phase is chosen, and that it is kept for ever after."""
-
-from __future__ import annotations
-
-from dataclasses import replace
+"""A phase is chosen once and kept; it is left only on purpose, and no run is lost by it."""
 
 import pytest
 from tests.builders import clock, cron, edited, every, instant, rejection
 from tests.unit.core.world import World
 
-from evenkeel.model import Interval, Schedule, Window
+from evenkeel.core import messages
+from evenkeel.model import Cron, Interval, PlacementWish, Window
+from evenkeel.resource import rfc3339
 from evenkeel.settings import Settings
 
 HOUR_S = 3600
+DAY_S = 86_400
+RARELY = Settings(loop_interval_s=60)
+"""For days: runs are on time however rarely the loop wakes."""
 
 
-def placed(name: str = "report", *, every_s: int = HOUR_S, **changes: object) -> Schedule:
-    """An interval that leaves its phase to the operator."""
-    return every(every_s, offset_s=None, name=name, **changes)
+def hourly(**changes):
+    """An interval whose phase is the operator's to choose."""
+    return every(HOUR_S, offset_s=None, **changes)
 
 
-def anchor(world: World, name: str = "report") -> str:
-    """As it is stored."""
-    found: str = world.status(name)["placement"]["anchor"]
+def anchor(world: World, name: str = "report") -> int:
+    found = rfc3339.read(world.status(name)["placement"]["anchor"])
+    assert found is not None
     return found
 
 
-def test_a_new_interval_starts_within_one_interval_and_keeps_its_rhythm():
-    world = World(Settings(loop_interval_s=10)).see(placed())
-    for _ in range(5):
-        world.run_until(world.now + HOUR_S)
-        for fact in list(world.jobs.values()):
-            world.succeed(placed(), clock(fact.run.due))
+def phase(world: World, name: str = "report") -> int:
+    return anchor(world, name) % HOUR_S
 
+
+def crowd(world: World, minute: int) -> None:
+    """From now on any other minute is better than this one."""
+    world.see(cron(f"{minute} * * * *", name="crowd", placement=PlacementWish(weight=1000)))
+
+
+def test_it_runs_by_its_phase_and_keeps_it_over_a_restart():
+    world = World(settings=RARELY).see(hourly()).run_until("13:00")
     first = instant(world.started()[0])
-    assert instant("10:00:10") < first <= instant("11:00")
-    assert [instant(each) - first for each in world.started()] == [n * HOUR_S for n in range(5)]
+    assert world.started() == [clock(first + k * HOUR_S) for k in range(3)]
+    kept = anchor(world)
+    crowd(world, first // 60 % 60)
+    world.crash()
+    assert anchor(world) == kept
+    world.run_until("14:00")
+    assert world.started()[-1] == clock(first + 3 * HOUR_S)
+
+
+def test_deleted_and_applied_again_within_a_day_it_gets_its_phase_back():
+    seen = hourly()
+    world = World(settings=RARELY).see(seen).run_until("10:30")
+    kept = phase(world)
+    world.gone(seen)
+    crowd(world, kept // 60)
+    world.run_until("18:00").see(hourly(uid="uid-again", created=instant("18:00")))
+    assert phase(world, "again") == kept
+
+
+def test_applied_again_after_more_than_a_day_it_is_placed_as_new():
+    seen = hourly()
+    world = World(settings=RARELY).see(seen).run_until("10:30")
+    kept = phase(world)
+    world.gone(seen)
+    crowd(world, kept // 60)
+    world.run_until("+1d 10:31").see(hourly(uid="uid-again", created=instant("+1d 10:31")))
+    assert phase(world, "again") != kept
+
+
+EDITS = {
+    "its interval": {"rule": every(2 * HOUR_S, offset_s=None).timing.rule},
+    "its weight": {"placement": PlacementWish(weight=3)},
+}
+
+
+@pytest.mark.parametrize("change", EDITS.values(), ids=EDITS)
+def test_it_is_placed_afresh_by_an_edit_of(change):
+    seen = hourly()
+    world = World().see(seen).run_until("10:30")
+    crowd(world, phase(world) // 60)
+    kept = phase(world)
+    world.see(edited(seen, **change))
+    assert phase(world) != kept
+    assert world.status()["placement"]["placedAt"] == "2026-03-02T10:30:00Z"
+    assert len(world.said("Placed")) == 2
+
+
+def test_it_is_placed_afresh_by_an_edit_of_its_window():
+    night = Window(22 * HOUR_S, 6 * HOUR_S)
+    seen = every(DAY_S, offset_s=None, placement=PlacementWish(window=Window(0, DAY_S // 2)))
+    world = World(settings=RARELY).see(seen)
+    world.see(edited(seen, placement=PlacementWish(window=night)))
+    world.run_until("+2d 10:00")
+    hours = {instant(due) % DAY_S // HOUR_S for due in world.started()}
+    assert hours <= {22, 23, 0, 1, 2, 3, 4, 5}
+
+
+def test_another_edit_leaves_its_phase():
+    seen = hourly()
+    world = World().see(seen).run_until("10:30")
+    kept = anchor(world)
+    crowd(world, phase(world) // 60)
+    world.see(edited(seen, template_hash="second", priority=7))
+    assert anchor(world) == kept
+
+
+def test_resumed_it_is_placed_afresh():
+    seen = hourly()
+    world = World().see(seen).see(edited(seen, suspend=True)).run_until("10:30")
+    kept = phase(world)
+    crowd(world, kept // 60)
+    world.see(edited(edited(seen)))
+    assert phase(world) != kept
+
+
+def test_with_a_timing_of_its_own_it_has_no_phase_any_more():
+    seen = hourly()
+    world = World().see(seen).see(edited(seen, rule=Cron("0 * * * *")))
+    assert "placement" not in world.status()
+    assert world.run_until("12:30").started() == ["11:00:00", "12:00:00"]
+
+
+def test_a_window_that_holds_no_minute_is_a_condition_and_not_a_crash():
+    narrow = PlacementWish(window=Window(HOUR_S + 1, HOUR_S + 30))
+    world = World(settings=RARELY).see(every(DAY_S, offset_s=None, placement=narrow))
+    assert world.condition("ScheduleAccepted")[0] == "False"
+    assert world.condition("Ready")[0] == "False"
+    assert world.run_until("+2d 10:00").started() == []
+
+
+def test_those_that_need_a_phase_are_placed_after_a_restart_when_all_others_are_known():
+    world = World()
+    world.scheduler = type(world.scheduler)(world.settings)
+    world.see(hourly()).see(cron("17 * * * *", name="fixed"))
+    world.jobs_listed()
+    world.settle()
+    accepted = [
+        line.fields["schedule"] for line in world.logged if line.event == "schedule accepted"
+    ]
+    assert accepted == ["shop/fixed", "shop/report"]
+
+
+def test_in_observe_mode_the_load_has_no_say():
+    settings = Settings(placement_mode="Observe")
+    free = World(settings=settings).see(hourly())
+    crowded = World(settings=settings)
+    crowd(crowded, phase(free) // 60)
+    crowded.see(hourly())
+    assert phase(crowded) == phase(free)
+    assert "Observe mode" in crowded.status()["placement"]["reason"]
 
 
 def test_intervals_that_come_together_do_not_start_together():
     world = World()
     for n in range(8):
-        world.see(placed(f"j{n}"))
+        world.see(hourly(name=f"j{n}"))
     firsts = [instant(world.status(f"j{n}")["nextRunTime"]) for n in range(8)]
     slots = [first // 900 for first in firsts]
     assert max(map(slots.count, slots)) == 2  # the four slots of an hour
@@ -48,112 +161,29 @@ def test_intervals_that_come_together_do_not_start_together():
 
 
 def test_what_its_owner_timed_is_placed_around_and_never_moved():
-    world = World().see(cron("20 * * * *", name="fixed", placement=replace(WISH, weight=100)))
-    world.see(placed())
+    world = World().see(cron("20 * * * *", name="fixed", placement=PlacementWish(weight=100)))
+    world.see(hourly())
     assert world.status("fixed")["nextRunTime"] == "2026-03-02T10:20:00Z"
     assert not 15 <= instant(world.status()["nextRunTime"]) % HOUR_S // 60 < 30
     assert "placement" not in world.status("fixed")
 
 
-def test_a_phase_outlives_a_crash():
-    world = World().see(placed())
-    for n in range(5):
-        world.see(placed(f"j{n}"))
-    before = {name: anchor(world, name) for name in ("report", *(f"j{n}" for n in range(5)))}
-    world.crash(for_s=90)
-    assert {name: anchor(world, name) for name in before} == before
-    assert len(world.said("Placed")) == 6, "none was placed again"
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"template_hash": "second"},
-        {"priority": 7},
-        {"placement": "pinned"},
-    ],
-)
-def test_an_edit_that_is_not_about_when_keeps_the_phase(change):
-    seen = placed()
-    world = World().see(seen).run_until("10:02")
-    world.see(placed("other"))
-    before = anchor(world)
-    if change == {"placement": "pinned"}:
-        change = {"placement": replace(seen.placement, pinned=True)}
-    world.see(edited(seen, **change))
-    assert anchor(world) == before
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"rule": Interval(2 * HOUR_S)},
-        {"placement": "weight"},
-        {"placement": "window"},
-    ],
-)
-def test_another_interval_weight_or_window_is_placed_afresh(change):
-    seen = placed(every_s=86_400)
-    world = World().see(seen).run_until("10:02")
-    if change == {"placement": "weight"}:
-        change = {"placement": replace(seen.placement, weight=3)}
-    elif change == {"placement": "window"}:
-        change = {"placement": replace(seen.placement, window=Window(22 * HOUR_S, 6 * HOUR_S))}
-    world.see(edited(seen, **change))
-    assert world.status()["placement"]["placedAt"] == "2026-03-02T10:02:00Z"
-    assert len(world.said("Placed")) == 2
-    assert [line.event for line in world.logged].count("rescheduled job (rhythm preserved)") == 1
-
-
-def test_resumed_it_is_placed_afresh_by_the_load_of_that_time():
-    seen = placed()
-    world = World().see(seen).see(edited(seen, suspend=True)).run_until("10:30")
-    world.see(edited(edited(seen), suspend=False))
-    assert world.status()["placement"]["placedAt"] == "2026-03-02T10:30:00Z"
-    assert instant("10:30") < instant(world.status()["nextRunTime"]) <= instant("11:30")
-
-
 def test_suspended_from_the_start_it_has_no_phase_and_no_load():
-    world = World().see(placed(suspend=True))
+    world = World().see(hourly(suspend=True))
     assert "placement" not in world.status()
     assert sum(world.scheduler.state.load.distribution(int(world.now)).slots) == 0
 
 
 def test_a_fixed_offset_takes_the_phase_away():
-    seen = placed()
+    seen = hourly()
     world = World().see(seen)
     world.see(edited(seen, rule=Interval(HOUR_S, 300, instant("10:00"))))
     assert world.status().get("placement") is None
     assert world.status()["nextRunTime"] == "2026-03-02T11:05:00Z"
 
 
-def test_the_same_name_within_a_day_gets_its_phase_back():
-    seen = placed()
-    world = World().see(seen)
-    for n in range(5):
-        world.see(placed(f"j{n}"))
-    before = instant(anchor(world))
-    world.gone(seen)
-    world.stall_until("+1d 09:00")
-    world.see(replace(seen, uid="uid-again", created=int(world.now)))
-    stored = world.statuses["uid-again"]
-    assert instant(stored["placement"]["anchor"]) % HOUR_S == before % HOUR_S
-
-
-def test_after_a_day_the_phase_of_a_name_is_forgotten():
-    seen = placed()
-    world = World().see(seen)
-    before = instant(anchor(world))
-    world.gone(seen)
-    world.stall_until("+1d 10:01")
-    world.see(cron(f"{before % HOUR_S // 60} * * * *", name="there"))
-    world.see(replace(seen, uid="uid-again", created=int(world.now)))
-    stored = world.statuses["uid-again"]
-    assert instant(stored["placement"]["anchor"]) % HOUR_S != before % HOUR_S
-
-
 def test_what_was_due_by_the_old_phase_is_reckoned_before_the_new_one_counts():
-    seen = placed(every_s=600)
+    seen = every(600, offset_s=None)
     world = World().see(seen)
     due = instant(world.status()["nextRunTime"])
     world.now = due + 5.0
@@ -164,23 +194,14 @@ def test_what_was_due_by_the_old_phase_is_reckoned_before_the_new_one_counts():
 
 
 def test_a_window_is_kept_to():
-    wish = replace(placed().placement, window=Window(22 * HOUR_S, 6 * HOUR_S))
-    world = World().see(placed(every_s=86_400, placement=wish))
-    second = instant(world.status()["nextRunTime"]) % 86_400
+    wish = PlacementWish(window=Window(22 * HOUR_S, 6 * HOUR_S))
+    world = World().see(every(DAY_S, offset_s=None, placement=wish))
+    second = instant(world.status()["nextRunTime"]) % DAY_S
     assert second >= 22 * HOUR_S or second < 6 * HOUR_S
 
 
-def test_observed_only_it_goes_by_the_hash_of_its_name_and_says_what_it_would_do():
-    settings = Settings(placement_mode="Observe")
-    worlds = [World(settings), World(settings).see(cron("* * * * *", name="busy"))]
-    for world in worlds:
-        world.see(placed())
-    assert anchor(worlds[0]) == anchor(worlds[1])
-    assert "observe" in worlds[0].status()["placement"]["reason"].lower()
-
-
 def test_a_rejected_edit_keeps_the_phase_for_the_edit_that_mends_it():
-    seen = placed()
+    seen = hourly()
     world = World().see(seen)
     before = anchor(world)
     world.see(rejection(seen)).run_until("10:05")
@@ -192,17 +213,52 @@ def test_phases_are_remembered_for_so_many_names_only(monkeypatch: pytest.Monkey
     monkeypatch.setattr("evenkeel.core.placing.REMEMBERED_LIMIT", 2)
     world = World()
     for n in range(4):
-        world.see(placed(f"j{n}"))
-        world.gone(placed(f"j{n}"))
+        world.see(hourly(name=f"j{n}"))
+        world.gone(hourly(name=f"j{n}"))
     assert list(world.scheduler.state.phases) == ["shop/j2", "shop/j3"]
 
 
-WISH = placed().placement
+WISH = hourly().placement
 
 
 def test_a_phase_of_the_far_future_in_a_status_is_not_believed():
-    seen = placed()
+    seen = hourly()
     world = World().see(seen)
     world.statuses[seen.uid]["placement"]["anchor"] = "2999-01-01T00:00:00Z"
     world.crash()
     assert instant("10:00") < instant(world.status()["nextRunTime"]) <= instant("11:00")
+
+
+# --- the load -----------------------------------------------------------------------------------
+
+
+def runs_of_the_day(world: World) -> int:
+    found = world.ask(messages.GetDistribution)
+    return sum(hour.run_count for hour in found.hourly)
+
+
+def test_suspended_paused_rejected_and_deleted_schedules_are_no_load():
+    seen = cron("0 * * * *", pause_after_failures=1)
+    assert runs_of_the_day(World().see(seen)) == 24
+    assert runs_of_the_day(World().see(seen).see(edited(seen, suspend=True))) == 0
+    assert runs_of_the_day(World().see(seen).see(rejection(seen))) == 0
+    world = World(settings=RARELY).see(seen).run_until("11:00")
+    world.fail(seen, "11:00")
+    assert world.condition("Active") == ("False", "Paused")
+    assert runs_of_the_day(world) == 0
+    gone = World().see(seen)
+    gone.gone(seen)
+    assert runs_of_the_day(gone) == 0
+
+
+def test_a_run_prepared_by_the_old_phase_is_let_go_when_it_is_placed_afresh():
+    seen = hourly()
+    world = World().see(seen)
+    by_the_old = anchor(world) + HOUR_S
+    world.run_until(float(by_the_old - 5))
+    assert world.prepared
+    world.see(edited(seen, placement=PlacementWish(weight=5)))
+    by_the_new = anchor(world) + HOUR_S
+    world.run_until(float(by_the_new))
+    assert world.started() == [clock(by_the_new)]
+    assert by_the_new != by_the_old

@@ -4,8 +4,17 @@ import pytest
 from tests.builders import clock, cron, edited, every, instant, job, rejection
 from tests.unit.core.world import World
 
-from evenkeel.core.messages import PodsLookedAt
-from evenkeel.model import Cron, JobPhase, MissedRuns, Retry, RunState, Verdict
+from evenkeel.core.messages import UNREADABLE, PodsLookedAt
+from evenkeel.model import (
+    Concurrency,
+    Cron,
+    JobPhase,
+    MissedRuns,
+    Retry,
+    RunId,
+    RunState,
+    Verdict,
+)
 from evenkeel.resource.job import job_name
 
 
@@ -188,6 +197,91 @@ def test_an_older_attempts_job_changes_nothing():
     assert world.alive() == {"11:00:00": "running"}
 
 
+def test_a_retry_that_is_held_longer_than_grace_is_not_missed():
+    seen = every(3600, missed_runs=MissedRuns.SKIP, retry=Retry(limit=1, delay_s=5))
+    world = World().see(seen).run_until("11:00:10")
+    world.answering = lambda _: Verdict.HELD
+    world.fail(seen, "11:00")
+    world.run_until("11:03")
+    assert world.ends() == []
+    world.answering = lambda _: Verdict.CREATED
+    world.run_until("11:04")
+    assert [attempt for _, attempt, _ in world.creations] == [1, 2]
+
+
+def test_a_held_first_attempt_is_missed_and_the_held_retry_beside_it_is_not():
+    seen = every(60, missed_runs=MissedRuns.SKIP, retry=Retry(limit=1, delay_s=5))
+    world = World().see(seen).run_until("10:01:50")
+    world.answering = lambda _: Verdict.HELD
+    world.fail(seen, "10:01")
+    world.run_until("10:02:59")
+    assert world.ends() == [("10:02:00", "missed", "not_in_time")]
+    assert world.alive()["10:01:00"] == "held"
+
+
+def test_starting_deadline_does_not_bound_a_held_retry():
+    seen = every(3600, starting_deadline_s=30, retry=Retry(limit=1, delay_s=5))
+    world = World().see(seen).run_until("11:00:10")
+    world.answering = lambda _: Verdict.HELD
+    world.fail(seen, "11:00")
+    world.run_until("11:02")
+    assert world.alive() == {"11:00:00": "held"}
+
+
+def test_a_retry_tells_nothing_of_our_precision():
+    seen = every(3600, retry=Retry(limit=1, delay_s=5))
+    world = World().see(seen).run_until("11:00:10")
+    world.fail(seen, "11:00")
+    world.run_until("11:00:20")
+    assert [attempt for _, attempt, _ in world.creations] == [1, 2]
+    assert world.lateness() == [0.0]
+
+
+def test_a_failed_attempts_job_that_changes_again_does_not_touch_the_next_attempt():
+    seen = every(3600, retry=Retry(limit=2, delay_s=1))
+    world = World().see(seen).run_until("11:00:10")
+    world.fail(seen, "11:00")
+    world.run_until("11:00:20")
+    world.change(world.job(seen, "11:00"), message="its finalizer is gone")
+    assert world.run_until("11:01").alive() == {"11:00:00": "running"}
+    assert [attempt for _, attempt, _ in world.creations] == [1, 2]
+    world.succeed(seen, "11:00", 2)
+    assert world.counts() == {"succeeded": 1}
+
+
+def test_the_delay_counts_from_the_end_of_the_job_however_late_it_is_seen():
+    seen = every(3600, retry=Retry(limit=1, delay_s=60))
+    world = World().see(seen).run_until("11:01")
+    failed = {"phase": JobPhase.FAILED, "finished": instant("11:00:20")}
+    world.change(world.job(seen, "11:00"), **failed)
+    world.run_until("11:03")
+    assert [at for _, attempt, at in world.creations if attempt == 2] == [instant("11:01:20")]
+
+
+@pytest.mark.parametrize("crash", [False, True], ids=["in one process", "over a restart"])
+def test_history_deletes_the_jobs_of_all_attempts(crash):
+    seen = every(3600, retry=Retry(limit=2, delay_s=1), keep_failed=0)
+    world = World().see(seen).run_until("11:00")
+    for attempt in (1, 2):
+        world.fail(seen, "11:00", attempt)
+        world.run_until(world.now + 5)
+        if crash:
+            world.crash()
+    world.succeed(seen, "11:00", 3)
+    assert list(world.jobs) == [job_name("report", job(seen, "11:00").run, 3)]
+
+
+def test_a_second_attempt_whose_deletion_does_not_go_frees_its_place_too():
+    seen = every(3600, retry=Retry(limit=1, delay_s=1))
+    world = World().see(seen).run_until("11:00")
+    world.change(world.job(seen, "11:00"), deleting=True)
+    world.fail(seen, "11:00")
+    world.run_until("11:00:10")
+    world.change(world.job(seen, "11:00", 2), deleting=True)
+    world.run_until("11:02:11")
+    assert world.ends() == [("11:00:00", "lost", "job_deleted")]
+
+
 # --- pauseAfterFailures -----------------------------------------------------------------------
 
 
@@ -261,6 +355,58 @@ def test_it_survives_a_crash():
     world, _ = paused_after_two()
     world.crash(for_s=300).run_until("10:20")
     assert world.started() == ["10:01:00", "10:02:00"]
+
+
+def test_no_new_attempt_while_paused_and_one_after():
+    seen = every(60, retry=Retry(limit=1, delay_s=60), pause_after_failures=1)
+    world = World().see(seen).run_until("10:02:10")
+    world.fail(seen, "10:01")
+    world.remove(world.job(seen, "10:02"))  # lost: a failure that is not retried
+    world.run_until("10:06")
+    assert world.alive() == {"10:01:00": "retrying"}
+    world.see(edited(seen, template_hash="second")).run_until("10:06:05")
+    assert (RunId(seen.uid, instant("10:01")), 2) in {(run, n) for run, n, _ in world.creations}
+
+
+def test_a_held_retry_waits_through_a_pause_and_goes_on_after():
+    seen = every(60, retry=Retry(limit=1, delay_s=5), pause_after_failures=1)
+    world = World().see(seen).run_until("10:02:10")
+    world.answering = lambda _: Verdict.HELD
+    world.fail(seen, "10:01")
+    world.run_until("10:02:17")
+    world.remove(world.job(seen, "10:02"))
+    world.answering = lambda _: Verdict.CREATED
+    assert world.run_until("10:06").alive() == {"10:01:00": "held"}
+    world.see(edited(seen, template_hash="second")).run_until("10:06:50")
+    assert (RunId(seen.uid, instant("10:01")), 2) in {(run, n) for run, n, _ in world.creations}
+
+
+def test_after_a_pause_the_count_begins_anew():
+    world, seen = paused_after_two()
+    world.run_until("10:05:30").see(edited(seen, template_hash="second")).run_until("10:06")
+    world.fail(seen, "10:06")
+    assert world.condition("Active") == ("True", "Scheduled")
+    assert world.status()["consecutiveFailures"] == 1
+
+
+def test_a_missed_run_is_no_failure():
+    seen = cron("*/10 * * * *", pause_after_failures=1, starting_deadline_s=5)
+    world = World().see(seen).run_until("10:05").stall_until("10:10:06")
+    assert world.counts() == {"missed": 1}
+    assert world.status()["consecutiveFailures"] == 0
+    assert world.condition("Active") == ("True", "Scheduled")
+
+
+def test_it_is_said_once_however_many_of_its_jobs_fail_after():
+    seen = every(60, pause_after_failures=1)
+    world = World().see(seen).run_until("10:03")
+    since = []
+    for due in ("10:01", "10:02", "10:03"):
+        world.fail(seen, due)
+        since.append(world.status()["pause"]["since"])
+        world.run_until(world.now + 10)
+    assert len(set(since)) == 1
+    assert len(world.said("Paused")) == 1
 
 
 # --- pendingDeadlineSeconds -------------------------------------------------------------------
@@ -353,3 +499,31 @@ def test_a_retry_keeps_its_row_among_newer_runs_or_a_crash_would_begin_it_again(
     assert (rows[-1]["due"], rows[-1]["state"]) == ("2026-03-02T10:00:10Z", "retrying")
     world.crash().run_until(world.now + 60)
     assert [attempt for run, attempt, _ in world.creations if clock(run.due) == "10:00:10"] == [1]
+
+
+def test_pods_that_may_not_be_read_end_nothing_and_the_owner_is_told():
+    seen = every(600, pending_deadline_s=60)
+    world = World().see(seen).run_until("10:10")
+    pending(world, seen)
+    world.run_until("10:11")
+    looked(world, reason=UNREADABLE, message="may not list Pods")
+    assert world.alive() == {"10:10:00": "running"}
+    assert world.condition("Degraded") == ("True", "PodsUnreadable")
+
+
+def test_a_job_that_did_not_start_frees_its_place():
+    seen = every(600, pending_deadline_s=660, concurrency=Concurrency.QUEUE)
+    world = World().see(seen).run_until("10:10")
+    pending(world, seen)
+    world.run_until("10:21")
+    assert world.alive() == {"10:10:00": "running", "10:20:00": "queued"}
+    looked(world)
+    assert world.alive() == {"10:20:00": "running"}
+
+
+def test_a_job_that_started_in_time_is_not_looked_at():
+    seen = every(600, pending_deadline_s=60)
+    world = World().see(seen).run_until("10:10")
+    pending(world, seen)
+    world.change(world.job(seen, "10:10"), phase=JobPhase.STARTED)
+    assert world.run_until("10:15").looked_at == []

@@ -114,3 +114,27 @@ def test_a_job_created_just_before_a_crash_is_not_also_part_of_the_suspended_spa
     world.crash(for_s=150)  # 10:03:30
     assert world.alive() == {"10:01:00": "running"}
     assert world.ends() == [("10:02:00..10:03:00 x2", "skipped", "suspended")]
+
+
+def test_resumed_exactly_at_a_due_time_that_one_is_passed_too():
+    seen = cron(EVERY_MINUTE)
+    world = World().see(seen).run_until("10:01:30").see(edited(seen, suspend=True))
+    world.run_until("10:05").see(edited(edited(seen))).run_until("10:06")
+    assert world.started() == ["10:01:00", "10:06:00"]
+    assert world.ends() == [("10:02:00..10:05:00 x4", "skipped", "suspended")]
+
+
+def test_a_held_run_is_skipped_and_does_not_come_back_when_resumed():
+    seen = every(600)
+    world = World(answering=lambda _: Verdict.HELD).see(seen).run_until("10:10:05")
+    world.see(edited(seen, suspend=True)).see(edited(edited(seen)))
+    world.answering = lambda _: Verdict.CREATED
+    world.run_until("10:11")
+    assert world.started() == []
+    assert world.ends() == [("10:10:00", "skipped", "suspended")]
+
+
+def test_another_edit_while_suspended_leaves_since_when():
+    seen = cron(EVERY_MINUTE, suspend=True)
+    world = World().see(seen).run_until("10:05").see(edited(seen, priority=7))
+    assert world.status()["suspendedSince"] == "2026-03-02T10:00:00Z"

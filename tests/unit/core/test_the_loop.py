@@ -1,7 +1,7 @@
 """Five steps in their order, budgets, queries, statistics."""
 
 import pytest
-from tests.builders import cron, every, instant
+from tests.builders import cron, edited, every, instant
 from tests.unit.core.world import World
 
 from evenkeel.core import messages
@@ -184,3 +184,14 @@ def test_told_that_schedules_changed_it_rebuilds_the_index():
     before = world.scheduler.state.index.current.generation
     world.tell(messages.SchedulesChanged()).run_until("10:00:13")
     assert world.scheduler.state.index.current.generation == before + 1
+
+
+def test_a_hundred_rapid_edits_are_few_indexes():
+    seen = cron(EVERY_MINUTE)
+    world = World().see(seen).run_until("10:00:20")
+    world.observed.clear()
+    for _ in range(100):
+        seen = edited(seen, priority=seen.generation % 10)
+        world.see(seen).run_until(world.now + 0.05)
+    builds = [each for each in world.observed if each.metric == "index_build"]
+    assert len(builds) <= 5 * 2  # two a second

@@ -1,9 +1,10 @@
 """A due time t counts only if t > max(created, since, resumedAt, mark) and start <= t < end."""
 
+import pytest
 from tests.builders import cron, edited, every, instant, once, rejection
 from tests.unit.core.world import World
 
-from evenkeel.core import messages
+from evenkeel.core import messages, placing
 from evenkeel.model import Cron, Interval, MissedRuns, Timing
 from evenkeel.resource.status import Memory
 
@@ -265,3 +266,106 @@ def test_a_job_of_a_rejected_schedule_is_still_followed_to_its_end():
 def test_a_schedule_rejected_at_first_sight_claims_no_mark():
     world = World().see(rejection(cron(EVERY_FIVE_MINUTES)))
     assert "mark" not in world.status()
+
+
+FAR = instant("9999-01-01T00:00:00Z")
+
+
+@pytest.mark.parametrize("field", ["mark", "timing_since", "resumed_at"])
+def test_what_a_status_says_of_a_far_future_is_not_believed(field):
+    """Edited by hand, it would silence the schedule for ever."""
+    remembered = {"timing": five_minutely(), "timing_since": instant("10:00"), field: FAR}
+    world = World(now=instant("10:01")).see(cron(EVERY_FIVE_MINUTES), Memory(**remembered))
+    assert world.run_until("10:06").started() == ["10:05:00"]
+
+
+def test_the_creation_is_a_bound_whatever_a_status_from_before_it_remembers():
+    """Restored from a backup, status and all."""
+    memory = Memory(mark=instant("10:00"), timing=five_minutely(), timing_since=instant("10:00"))
+    seen = cron(EVERY_FIVE_MINUTES, created=instant("10:12"))
+    world = World(now=instant("10:12:30")).see(seen, memory).run_until("10:16")
+    assert world.started() == ["10:15:00"]
+    assert world.ends() == []
+
+
+def test_an_instant_at_the_creation_itself_is_past():
+    world = World().see(once("10:00"))
+    assert world.ends() == [("10:00:00", "missed", "past")]
+
+
+# --- what must not happen -------------------------------------------------------------------------
+
+
+def test_a_next_due_time_that_is_not_later_pauses_that_schedule_and_no_other(monkeypatch):
+    compile_in_force = placing.compile_in_force
+
+    def stuck(entry):
+        compile_in_force(entry)
+        if entry.name == "report":
+            entry.dues = _StandingStill(entry.dues)
+
+    monkeypatch.setattr(placing, "compile_in_force", stuck)
+    world = World().see(cron(EVERY_FIVE_MINUTES)).see(cron(EVERY_FIVE_MINUTES, name="other"))
+    world.run_until("10:06")
+    assert world.condition("Ready") == ("False", "NextNotLater")
+    assert world.status()["pause"]["by"] == "evenkeel"
+    assert (world.started(), world.started("other")) == ([], ["10:05:00"])
+
+
+class _StandingStill:
+    """Due times that were computed wrongly: the next of each is itself."""
+
+    def __init__(self, dues):
+        self._dues = dues
+
+    def __getattr__(self, name):
+        return getattr(self._dues, name)
+
+    def next_after(self, t):
+        return t
+
+
+def test_a_schedule_that_nobody_foresaw_is_a_condition_and_disturbs_no_other(monkeypatch):
+    compile_in_force = placing.compile_in_force
+
+    def surprise(entry):
+        if entry.name == "report":
+            raise RuntimeError("nobody foresaw this")
+        compile_in_force(entry)
+
+    monkeypatch.setattr(placing, "compile_in_force", surprise)
+    world = World().see(cron(EVERY_FIVE_MINUTES)).see(cron(EVERY_FIVE_MINUTES, name="other"))
+    world.run_until("10:06")
+    assert world.condition("ScheduleAccepted") == ("False", "InternalError")
+    assert (world.started(), world.started("other")) == ([], ["10:05:00"])
+
+
+def test_a_timing_whose_zone_is_gone_owes_nothing_and_stops_nobody():
+    gone = Timing(Cron(EVERY_FIVE_MINUTES), zone="Europe/Atlantis")
+    memory = Memory(mark=instant("10:00"), timing=gone, timing_since=instant("10:00"))
+    world = World(now=instant("10:12")).see(cron(EVERY_FIVE_MINUTES), memory).run_until("10:16")
+    assert world.started() == ["10:15:00"]
+
+
+def since(world: World, kind: str) -> str:
+    rows = {row["type"]: row for row in world.status()["conditions"]}
+    moment: str = rows[kind]["lastTransitionTime"]
+    return moment
+
+
+def test_a_condition_keeps_since_when_it_holds_while_its_reason_changes():
+    good = cron(EVERY_FIVE_MINUTES)
+    world = World().see(good).run_until("10:06").see(rejection(good)).run_until("10:07")
+    assert since(world, "Ready") == "2026-03-02T10:06:00Z"
+    world.see(rejection(edited(good), "month 14 does not exist")).run_until("10:08")
+    assert since(world, "Ready") == "2026-03-02T10:06:00Z"
+    world.see(edited(edited(edited(good))))
+    assert since(world, "Ready") == "2026-03-02T10:08:00Z"
+
+
+def test_the_status_says_which_generation_it_speaks_of():
+    good = cron(EVERY_FIVE_MINUTES)
+    world = World().see(good).see(edited(good, priority=7))
+    assert world.status()["observedGeneration"] == 2
+    world.see(rejection(edited(good)))
+    assert world.status()["observedGeneration"] == 3

@@ -280,3 +280,24 @@ def test_the_time_is_asked_of_the_api_server():
 def test_a_server_that_does_not_tell_the_time_confirms_nothing(answer):
     _, reports = run([answer], ConfirmTime())
     assert reports == []
+
+
+def test_deletions_that_were_decided_are_carried_out_at_the_end_of_a_process():
+    desk, api = Desk(), ScriptedApi([OK])
+
+    async def scenario(clock):
+        began = clock.monotonic()
+        errands = Errands(api, desk.inbox, clock, busy=lambda: clock.monotonic() < began + 1)
+        errands.delete_job(DeleteJob(REF, "history"))
+        await asyncio.sleep(0.5)  # it still gives way to creates
+        await errands.finish(within_s=5)
+
+    virtually(scenario)
+    assert [call.verb for call in api.calls] == ["DELETE"]
+
+
+def test_pods_are_asked_for_until_the_server_says():
+    run_id = job(SEEN, "10:01").run
+    answers = [status(500), NO_ANSWER, listing(pod("Running", states=[{"running": {}}]))]
+    _, (report,) = run(answers, LookAtPods(run_id, 1, REF))
+    assert report.started

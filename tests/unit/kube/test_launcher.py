@@ -105,6 +105,7 @@ def test_a_run_let_go_while_it_waits_is_not_created():
 
     virtually(scenario)
     assert len(api.calls) == 1
+    assert PutBack(launches(2)[1].run, 1) in desk.reports()
 
 
 def test_a_run_let_go_and_wanted_again_while_others_wait_is_created():
@@ -121,7 +122,8 @@ def test_a_run_let_go_and_wanted_again_while_others_wait_is_created():
         it.prepare(Prepare(wanted.run, 1, wanted.schedule))  # and resumed
         it.launch(wanted)
         await asyncio.sleep(10)
-        assert wanted.run in {report.run for report in desk.reports()}
+        created = [report for report in desk.reports() if isinstance(report, Launched)]
+        assert wanted.run in {report.run for report in created}
 
     virtually(scenario)
 
@@ -184,3 +186,40 @@ def test_a_shutdown_puts_back_what_waits_and_finishes_what_flies():
     reports = desk.reports()
     assert [type(report) for report in reports] == [PutBack, PutBack, Launched]
     assert len(api.calls) == 1
+
+
+def test_waiting_creates_go_by_namespace_in_turn_then_by_priority_then_by_due_time():
+    desk, api = Desk(), ScriptedApi([1.0, CREATED] * 8)
+    wishes = [  # in the order in which they are launched
+        ("shop", "first", 0, 0),
+        ("shop", "a-late", 0, 2),
+        ("shop", "z-early", 0, 1),
+        ("shop", "urgent", 5, 3),
+        ("bank", "other", -5, 3),
+    ]
+
+    async def scenario(clock):
+        it = launcher(api, clock, desk, in_flight=1)
+        for ns, name, priority, second in wishes:
+            schedule = every(60, ns=ns, name=name, priority=priority)
+            it.launch(Launch(RunId(schedule.uid, instant("10:01") + second), 1, schedule))
+        await asyncio.sleep(20)
+
+    virtually(scenario)
+    owners = [call.body["metadata"]["ownerReferences"][0]["name"] for call in api.calls]
+    assert owners == ["first", "urgent", "other", "z-early", "a-late"]
+
+
+def test_a_shorter_429_does_not_shorten_a_longer_one():
+    desk = Desk()
+    long, short = (status(429, "TooManyRequests", **{"Retry-After": s}) for s in ("20", "2"))
+    api = ScriptedApi([long, short, CREATED])
+
+    async def scenario(clock):
+        it = launcher(api, clock, desk, in_flight=2)
+        for effect in launches(3):
+            it.launch(effect)
+        await asyncio.sleep(60)
+
+    virtually(scenario)
+    assert [call.at >= 20 for call in api.calls] == [False, False, True]

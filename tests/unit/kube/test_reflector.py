@@ -234,6 +234,19 @@ def test_what_two_lists_show_and_no_watch_is_fetched_and_shown(has, shown):
     assert [what for what, _ in complaints] == ["schedule not shown by its watch"] * shown
 
 
+def test_only_the_namespaces_that_are_served_are_listed():
+    desk, api = Desk(), ScriptedApi([listing(), listing()])
+
+    async def scenario(clock):
+        served = ("shop", "bank")
+        await Pruner(
+            api, desk.inbox, now=clock.now, known=bool, namespaces=served, every_s=600
+        ).list_once()
+
+    virtually(scenario)
+    assert [call.path.split("/")[-2] for call in api.calls] == ["shop", "bank"]
+
+
 # --- Jobs -------------------------------------------------------------------------------------
 
 SEEN = every(60)
@@ -298,3 +311,16 @@ def test_staleness_is_told_by_when_the_server_was_last_heard():
         assert clock.now() - reflector.heard_at == pytest.approx(100, abs=2)
 
     virtually(scenario)
+
+
+def test_a_list_is_told_with_the_time_at_which_it_was_asked_for():
+    desk = Desk()
+    api = ScriptedApi([5.0, listing(raw_job()), listing()])
+
+    async def scenario(clock):
+        reflector = Reflector(api, "/jobs", JobsListener(desk.inbox, ""), now=clock.now)
+        await for_a(10, reflector.run())
+
+    virtually(scenario)
+    (listed,) = desk.reports()
+    assert listed.listed_at == instant("10:00")

@@ -258,3 +258,36 @@ def test_a_flush_against_a_dead_server_ends_in_time():
         assert clock.monotonic() < 1008
 
     virtually(scenario)
+
+
+def test_each_write_goes_on_from_the_version_that_the_last_one_answered():
+    api = ScriptedApi([written(12), written(13), written(14)])
+
+    async def scenario(it, documents):
+        for _ in range(3):
+            change(it, documents)
+            await asyncio.sleep(5)
+
+    sync(api, scenario)
+    versions = [call.body["metadata"].get("resourceVersion") for call in api.calls]
+    assert versions == [None, "12", "13"]
+
+
+def test_a_page_of_a_proxy_that_says_404_does_not_make_a_schedule_gone():
+    api = ScriptedApi([Reply(404, b"<html>no such page</html>"), written()])
+
+    async def scenario(it, documents):
+        it.dirty(UID)
+
+    assert sync(api, scenario) == [StatusWritten(UID, 1)]
+
+
+def test_a_conflict_with_a_schedule_made_anew_under_the_name_is_not_written_over_it():
+    another = Reply(200, b'{"metadata":{"uid":"uid-other","resourceVersion":"12"}}')
+    api = ScriptedApi([status(409, "Conflict", "the object has been modified"), another])
+
+    async def scenario(it, documents):
+        it.dirty(UID)
+
+    assert sync(api, scenario) == [ScheduleGone(UID)]
+    assert [call.verb for call in api.calls] == ["PATCH", "GET"]

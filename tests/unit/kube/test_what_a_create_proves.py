@@ -251,13 +251,37 @@ def test_the_mark_is_written_before_a_create_that_asks_for_it():
     assert api.calls == []
 
 
-def test_each_verdict_is_counted_once():
+EXISTS = status(409, "AlreadyExists")
+COUNTED = {
+    "created": ([CREATED], [Verdict.CREATED]),
+    "adopted": ([EXISTS, as_stored()], [Verdict.ADOPTED]),
+    "taken": (
+        [EXISTS, as_stored(BODY | {"metadata": {"name": NAME}})],
+        [Verdict.TAKEN],
+    ),
+    "refused": ([status(422, "Invalid")], [Verdict.REFUSED]),
+    "held": ([status(429, "TooManyRequests")], [Verdict.HELD]),
+    "nobody there": ([NOBODY_THERE], [Verdict.HELD]),
+    "no answer, and its Job is there": (
+        [NO_ANSWER, as_stored()],
+        [Verdict.UNKNOWN, Verdict.ADOPTED],
+    ),
+}
+
+
+@pytest.mark.parametrize(("answers", "verdicts"), COUNTED.values(), ids=COUNTED)
+def test_each_verdict_is_counted_once(answers, verdicts):
     counted = []
-    desk, api = Desk(), ScriptedApi([status(409, "AlreadyExists"), as_stored()])
+    desk, api = Desk(), ScriptedApi(list(answers))
 
     async def scenario(clock):
         launcher(api, clock, desk, counted=counted).launch(Launch(RUN, 1, SEEN))
         await asyncio.sleep(1)
 
     virtually(scenario)
-    assert counted == [Verdict.ADOPTED]
+    assert counted == verdicts
+
+
+def test_a_created_job_is_reported_with_the_uid_that_a_deletion_will_need():
+    report, _ = launch([CREATED])
+    assert report.ref.uid == "uid-created"

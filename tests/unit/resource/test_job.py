@@ -89,7 +89,11 @@ TEMPLATE = {
         "name": "mine",
         "namespace": "elsewhere",
         "labels": {"team": "a", "evenkeel.dev/schedule": "forged"},
-        "annotations": {"note": "b", "evenkeel.dev/due": "forged"},
+        "annotations": {
+            "note": "b",
+            "evenkeel.dev/due": "forged",
+            "batch.kubernetes.io/cronjob-scheduled-timestamp": "forged",
+        },
         "finalizers": ["x"],
     },
     "spec": {

@@ -1,0 +1,54 @@
+"""What kopf's thread is shown becomes messages."""
+
+from typing import Any
+
+from tests.unit.kube.scripted import Desk
+from tests.unit.resource.cases import DAILY, Json, scheduled_job, spec
+
+from evenkeel.core.messages import Message, ScheduleGone, ScheduleSeen
+from evenkeel.kube.sights import Sights
+
+
+def raw(**metadata: Any) -> Json:
+    found = scheduled_job(spec(**DAILY))
+    found["metadata"] |= metadata
+    return found
+
+
+def seen(*sights: tuple[str | None, Json], namespaces: tuple[str, ...] = ()) -> list[Message]:
+    desk = Desk()
+    it = Sights(
+        desk.inbox,
+        hand_over=lambda call, *told: call(*told),
+        min_interval_s=1,
+        namespaces=namespaces,
+    )
+    told: list[Message] = []
+    for kind, each in sights:
+        it.see(kind, each)
+        told += desk.reports()
+    return told
+
+
+def test_our_own_status_write_that_comes_back_is_not_read_again():
+    first, again = raw(generation=1), raw(generation=1, resourceVersion="99")
+    assert len(seen((None, first), ("MODIFIED", again))) == 1
+    assert len(seen((None, first), ("MODIFIED", raw(generation=2)))) == 2
+
+
+def test_what_a_new_list_shows_is_passed_on_whether_known_or_not():
+    assert len(seen((None, raw(generation=1)), (None, raw(generation=1)))) == 2
+
+
+def test_schedules_of_other_namespaces_are_ignored():
+    ours, theirs = raw(namespace="ours"), raw(namespace="theirs", uid="uid-theirs")
+    told = seen((None, theirs), ("ADDED", ours), ("DELETED", theirs), namespaces=("ours",))
+    (only,) = told
+    assert isinstance(only, ScheduleSeen)
+    assert only.schedule.ns == "ours"
+
+
+def test_one_that_was_gone_and_comes_again_under_its_generation_is_seen_again():
+    kinds = ("ADDED", "DELETED", "ADDED")
+    told = seen(*((kind, raw(generation=1)) for kind in kinds))
+    assert [type(each) for each in told] == [ScheduleSeen, ScheduleGone, ScheduleSeen]
