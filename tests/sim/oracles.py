@@ -234,6 +234,8 @@ def _all_is_written(outcome: Outcome) -> Iterator[str]:
             yield f"{where}: the operator knows an older generation"
         elif status.get("observedGeneration") != item["metadata"]["generation"]:
             yield f"{where}: the status speaks of an older generation"
+        elif entry.queue and not entry.idle and not entry.holding:
+            yield f"{where}: {len(entry.queue)} are queued, and nobody holds the place"
     known = {item["metadata"]["uid"] for item in outcome.server.objects[SCHEDULED_JOB].values()}
     for uid in set(state.entries) - known:
         if outcome.deleted[uid] < outcome.now - 60:

@@ -131,7 +131,9 @@ def _decide(state: State, entry: Entry, run: Run) -> None:
             entry.queue.append(run.id)
             life.wait(state, entry, run, "queued")
         case Overlap.REPLACE:
-            for other in holding:
+            # Queued ones are there after an edit: with one replacing the other none had its turn.
+            queued = [other for other in entry.runs.values() if other.reason == "queued"]
+            for other in [*queued, *holding]:
                 life.cancel(state, entry, other, "replaced")
             late.launch(state, entry, run)
         case Overlap.SKIP:

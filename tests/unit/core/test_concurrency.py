@@ -275,3 +275,14 @@ def test_the_queue_goes_on_after_an_adopted_job_that_has_ended_unseen():
     world.answering = lambda _: Verdict.CREATED
     world.answer(launch, Verdict.ADOPTED)
     assert world.started() == ["10:02:00"]
+
+
+def test_edited_to_replace_what_is_queued_is_replaced_too():
+    seen = every(60, concurrency=QUEUE)
+    world = World().see(seen).run_until("10:03:30")
+    assert world.alive() == {"10:01:00": "running", "10:02:00": "queued", "10:03:00": "queued"}
+    world.see(edited(seen, concurrency=REPLACE)).run_until("10:04:01")
+    assert world.alive() == {"10:04:00": "running"}
+    assert sorted(world.ends()) == [
+        (due, "cancelled", "replaced") for due in ("10:01:00", "10:02:00", "10:03:00")
+    ]
