@@ -79,6 +79,7 @@ def api_server(
         "--allow-privileged=true",
         f"--audit-policy-file={directory}/audit-policy.json",
         f"--audit-log-path={directory}/audit.log",
+        "--audit-log-maxsize=2000",  # MB: by default its readers lose it after 100
     ]
     if options.bind_address.startswith("127."):
         # The `kubernetes` service refuses a loopback endpoint, and the server would stop over it.
