@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from tests.bench._measure import percentile
 
-from evenkeel.balance import LoadMap, Member, confirm, place, plan_rebalance
+from evenkeel.balance import Limits, LoadMap, Member, confirm, place, plan_rebalance
 from evenkeel.balance.place import at_anchor
 from evenkeel.model import DAY_S, Instant, Interval, Timing
 
@@ -59,9 +59,7 @@ def at_full_hours(given: list[Member], now: Instant) -> LoadMap:
 
 
 def rebalanced(load: LoadMap, now: Instant) -> float:
-    plan = plan_rebalance(
-        load, now, pre_schedule_s=PRE_SCHEDULE_S, cooldown_s=0, protection_window_s=0
-    )
+    plan = plan_rebalance(load, now, Limits(PRE_SCHEDULE_S))
     return plan.projected.peak_to_mean
 
 
@@ -169,12 +167,10 @@ def upkeep_rows(count: int) -> Iterator[dict[str, Any]]:
     now = A_MORNING_IN_MARCH
     load = placed(members(count, daily=False, weighted=True, seed=5), now)
     there = list(load.members.values())
-    plan = plan_rebalance(
-        load, now, pre_schedule_s=PRE_SCHEDULE_S, cooldown_s=0, protection_window_s=0
-    )
+    plan = plan_rebalance(load, now, Limits(PRE_SCHEDULE_S))
     clock = iter(range(now, now + 2 * DAY_S, 900))
     works: dict[str, Callable[[], object]] = {
-        "confirm a plan": lambda: confirm(plan, load, now, pre_schedule_s=PRE_SCHEDULE_S),
+        "confirm a plan": lambda: confirm(plan, load, now, Limits(PRE_SCHEDULE_S)),
         "count all anew": lambda: LoadMap(now).put_all(there),
         "snapshot": load.snapshot,
         "a slot passes": lambda: load.advance(next(clock)),

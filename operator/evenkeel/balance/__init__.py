@@ -20,10 +20,12 @@ from evenkeel.balance.nouns import (
 from evenkeel.balance.place import place
 from evenkeel.balance.reasons import moved_sentence
 from evenkeel.balance.rebalance import confirm, move_again, moved, plan_rebalance
+from evenkeel.balance.turns import Limits
 
 __all__ = [
     "Distribution",
     "HourLoad",
+    "Limits",
     "LoadMap",
     "Member",
     "Move",

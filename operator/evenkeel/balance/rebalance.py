@@ -10,7 +10,7 @@ this moment, and the same wish an hour later may find a better one.
 """
 
 import hashlib
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from evenkeel.balance.arrange import arrange, is_worse, project
@@ -30,20 +30,9 @@ PLAN_AGE_MAX_S = 300
 PASSING_REASONS = frozenset({"job_running", "protection_window", "placement_cooldown"})
 
 
-def plan_rebalance(
-    load: LoadMap,
-    now: Instant,
-    *,
-    pre_schedule_s: float,
-    cooldown_s: float,
-    protection_window_s: float,
-    running: Collection[str] = (),
-    last_runs: Mapping[str, Instant] | None = None,
-) -> Plan:
-    """Plan anew. `last_runs` tells the last due time of schedules that ran by an older phase (or
-    when they came, if they never ran), so that moving again and again never starves one."""
+def plan_rebalance(load: LoadMap, now: Instant, limits: Limits) -> Plan:
+    """Plan anew."""
     load.advance(now)
-    limits = Limits(pre_schedule_s, cooldown_s, protection_window_s, running, last_runs or {})
     placed = sorted(_placed(load), key=lambda member: member.key)
     held = {member.key: held_by(member, now, limits) for member in placed}
     free = [member for member in placed if held[member.key] is None]
@@ -71,15 +60,7 @@ def plan_rebalance(
     )
 
 
-def confirm(
-    plan: Plan,
-    load: LoadMap,
-    now: Instant,
-    *,
-    pre_schedule_s: float,
-    running: Collection[str] = (),
-    last_runs: Mapping[str, Instant] | None = None,
-) -> Plan | Stale:
+def confirm(plan: Plan, load: LoadMap, now: Instant, limits: Limits) -> Plan | Stale:
     """The plan as it can be carried out now. Moves of schedules that meanwhile run, or are about
     to, have become skips; a plan made for other phases, or long ago, is stale."""
     if not plan.made_at <= now <= plan.made_at + PLAN_AGE_MAX_S:
@@ -87,11 +68,10 @@ def confirm(
     if phases_of(load) != plan.phases:
         return Stale("a schedule came, changed, moved or went since; ask for a new preview")
     load.advance(now)
-    limits = Limits(pre_schedule_s, 0, 0, running, last_runs or {})
     moves: list[Move] = []
     skipped = list(plan.skipped)
     for move in plan.moves:
-        again = _again(move, load.members[move.key], now, limits)
+        again = move_again(move, load.members[move.key], now, limits)
         if isinstance(again, Move):
             moves.append(again)
         else:
@@ -109,22 +89,30 @@ def confirm(
     )
 
 
-def move_again(
-    move: Move,
-    member: Member,
-    now: Instant,
-    *,
-    pre_schedule_s: float,
-    running: Collection[str] = (),
-    last_runs: Mapping[str, Instant] | None = None,
-) -> Move | Skip:
-    """One move of a confirmed plan as it can be carried out a moment later, on the member as it is
-    by then."""
+def move_again(move: Move, member: Member, now: Instant, limits: Limits) -> Move | Skip:
+    """A move of a plan as it can be carried out now, on the member as it is now: to the same phase,
+    if that can still be reached."""
     if base_of(member.timing) != move.old_anchor:
         return Skip(move.key, "placement_cooldown")  # its owner changed it, and it was placed anew
     if member.pinned:
         return Skip(move.key, "pinned")
-    return _again(move, member, now, Limits(pre_schedule_s, 0, 0, running, last_runs or {}))
+    if move.key in limits.running:
+        return Skip(move.key, "job_running")
+    turn = turn_of(member, now, limits)
+    if turn is None or turn.current_time <= now + limits.pre_schedule_s:
+        return Skip(move.key, "protection_window")
+    late = turn.low - move.proposed_time
+    every_s = member.interval.every_s
+    steps = -(-late // every_s) if late > 0 and is_arithmetic(member.timing) else 0
+    first = move.proposed_time + steps * every_s
+    if not turn.low <= first <= turn.high:
+        return Skip(move.key, "protection_window")
+    return replace(
+        move,
+        new_anchor=move.new_anchor + steps * every_s,
+        current_time=turn.current_time,
+        proposed_time=first,
+    )
 
 
 def moved(member: Member, move: Move, now: Instant) -> Member:
@@ -148,27 +136,6 @@ def _plan_id(phases: str, moves: Sequence[Move]) -> str:
 
 def _placed(load: LoadMap) -> list[Member]:
     return [m for m in load.members.values() if m.counts and m.placed_at is not None]
-
-
-def _again(move: Move, member: Member, now: Instant, limits: Limits) -> Move | Skip:
-    """The same phase from now on, if it can still be reached."""
-    if move.key in limits.running:
-        return Skip(move.key, "job_running")
-    turn = turn_of(member, now, limits)
-    if turn is None or turn.current_time <= now + limits.pre_schedule_s:
-        return Skip(move.key, "protection_window")
-    late = turn.low - move.proposed_time
-    every_s = member.interval.every_s
-    steps = -(-late // every_s) if late > 0 and is_arithmetic(member.timing) else 0
-    first = move.proposed_time + steps * every_s
-    if not turn.low <= first <= turn.high:
-        return Skip(move.key, "protection_window")
-    return replace(
-        move,
-        new_anchor=move.new_anchor + steps * every_s,
-        current_time=turn.current_time,
-        proposed_time=first,
-    )
 
 
 def _both(

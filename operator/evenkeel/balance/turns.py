@@ -7,7 +7,7 @@ pinned stays.
 
 import math
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from evenkeel.balance.nouns import Member
 from evenkeel.balance.runs import base_of, dues_of, is_arithmetic
@@ -19,10 +19,12 @@ class Limits:
     """What protects schedules from being moved now."""
 
     pre_schedule_s: float
-    cooldown_s: float
-    protection_window_s: float
-    running: Collection[str]
-    last_runs: Mapping[str, Instant]
+    cooldown_s: float = 0
+    protection_window_s: float = 0
+    running: Collection[str] = ()
+    last_runs: Mapping[str, Instant] = field(default_factory=dict)
+    """The last due time of schedules that ran by an older phase (or when they came, if they never
+    ran): moving again and again must not starve one."""
 
 
 @dataclass(frozen=True, slots=True)

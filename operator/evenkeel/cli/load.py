@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from evenkeel.balance import Distribution, Plan, plan_rebalance
+from evenkeel.balance import Distribution, Limits, Plan, plan_rebalance
 from evenkeel.balance.nouns import DAY_SLOTS
 from evenkeel.cli import show
 from evenkeel.cli.manifests import (
@@ -59,13 +59,8 @@ def load(*, files: tuple[str, ...], start: Instant, form: str) -> None:
         say_refused(files, one_by_one)
         by_hash = placed(given.schedules, start, observe=True)
         with show.waiting("rebalancing"):
-            plan = plan_rebalance(
-                one_by_one.load,
-                start,
-                pre_schedule_s=Settings().pre_schedule_s,
-                cooldown_s=0,
-                protection_window_s=0,
-            )
+            limits = Limits(Settings().pre_schedule_s)
+            plan = plan_rebalance(one_by_one.load, start, limits)
         pictures = Pictures(plan.current, plan.projected, by_hash.load.distribution(start))
         if form == "json":
             show.say_json(as_json(pictures, one_by_one.anchors, plan))

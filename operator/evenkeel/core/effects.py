@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Any
 
-from evenkeel.balance import LoadMap, Plan
+from evenkeel.balance import Limits, LoadMap, Plan
 from evenkeel.core.messages import Ask
 from evenkeel.model import Instant, JobRef, RunId, RunState, Schedule
 from evenkeel.when import DueTimes
@@ -111,11 +111,7 @@ class PlanRebalance:
     load: LoadMap
     """A copy: the scheduler goes on with its own."""
     now: Instant
-    pre_schedule_s: float
-    cooldown_s: float
-    protection_window_s: float
-    running: frozenset[str]
-    last_runs: dict[str, Instant]
+    limits: Limits
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,9 +123,7 @@ class ConfirmRebalance:
     load: LoadMap
     """A copy, as for the search."""
     now: Instant
-    pre_schedule_s: float
-    running: frozenset[str]
-    last_runs: dict[str, Instant]
+    limits: Limits
 
 
 @dataclass(frozen=True, slots=True)

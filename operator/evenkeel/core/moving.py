@@ -9,13 +9,15 @@ and the answer says so. A crash in between leaves some moved, each of them whole
 """
 
 from collections import deque
+from collections.abc import Collection
 from dataclasses import replace
 
 from evenkeel import balance
-from evenkeel.balance import Move, Plan, Skip, Stale
+from evenkeel.balance import Limits, Move, Plan, Skip, Stale
 from evenkeel.balance.nouns import DAY_SLOTS
 from evenkeel.core import take
 from evenkeel.core.effects import Answer, ConfirmRebalance, Observed, PlanRebalance
+from evenkeel.core.entry import Entry
 from evenkeel.core.messages import (
     Ask,
     GetDistribution,
@@ -65,19 +67,9 @@ def rebalance(state: State, message: Rebalance) -> None:
 
 
 def _plan(state: State, ask: Ask, *, execute: bool) -> None:
-    settings, current = state.settings, load(state)
-    work = PlanRebalance(
-        ask=ask,
-        execute=execute,
-        load=current.snapshot(),
-        now=int(state.now),
-        pre_schedule_s=settings.pre_schedule_s,
-        cooldown_s=settings.placement_cooldown_s,
-        protection_window_s=settings.protection_window_s,
-        running=_running(state),
-        last_runs=_last_runs(state),
-    )
-    if len(current.members) > INLINE_PLACED:
+    limits = _limits(state, state.entries.values())
+    work = PlanRebalance(ask, execute, load(state).snapshot(), int(state.now), limits)
+    if len(state.load.members) > INLINE_PLACED:
         state.emit(work)
     else:
         planned(state, make_plan(work))
@@ -85,15 +77,7 @@ def _plan(state: State, ask: Ask, *, execute: bool) -> None:
 
 def make_plan(work: PlanRebalance) -> RebalancePlanned:
     """Search, on a load of its own: another thread may do it while the scheduler goes on."""
-    plan = balance.plan_rebalance(
-        work.load,
-        work.now,
-        pre_schedule_s=work.pre_schedule_s,
-        cooldown_s=work.cooldown_s,
-        protection_window_s=work.protection_window_s,
-        running=work.running,
-        last_runs=work.last_runs,
-    )
+    plan = balance.plan_rebalance(work.load, work.now, work.limits)
     return RebalancePlanned(work.ask, plan, work.execute)
 
 
@@ -111,17 +95,9 @@ def planned(state: State, message: RebalancePlanned) -> None:
 
 
 def _confirm(state: State, ask: Ask, plan: Plan) -> None:
-    current = load(state)
-    work = ConfirmRebalance(
-        ask=ask,
-        plan=plan,
-        load=current.snapshot(),
-        now=int(state.now),
-        pre_schedule_s=state.settings.pre_schedule_s,
-        running=_running(state),
-        last_runs=_last_runs(state),
-    )
-    if len(current.members) > INLINE_PLACED:
+    limits = _limits(state, state.entries.values())
+    work = ConfirmRebalance(ask, plan, load(state).snapshot(), int(state.now), limits)
+    if len(state.load.members) > INLINE_PLACED:
         state.emit(work)
     else:
         confirmed(state, prove_plan(work))
@@ -129,14 +105,7 @@ def _confirm(state: State, ask: Ask, plan: Plan) -> None:
 
 def prove_plan(work: ConfirmRebalance) -> RebalanceConfirmed:
     """What of the plan fits still. Pure, as the search."""
-    found = balance.confirm(
-        work.plan,
-        work.load,
-        work.now,
-        pre_schedule_s=work.pre_schedule_s,
-        running=work.running,
-        last_runs=work.last_runs,
-    )
+    found = balance.confirm(work.plan, work.load, work.now, work.limits)
     return RebalanceConfirmed(work.ask, found)
 
 
@@ -180,14 +149,7 @@ def _move(state: State, moving: Moving, move: Move) -> None:
     entry = state.entries.get(state.uid_by_key.get(move.key, ""))
     if member is None or not member.counts or entry is None or entry.placed is None:
         return  # deleted, suspended or paused since: neither moved nor in anybody's way
-    again = balance.move_again(
-        move,
-        member,
-        int(state.now),
-        pre_schedule_s=state.settings.pre_schedule_s,
-        running=(move.key,) if entry.holding else (),
-        last_runs={move.key: entry.last_schedule or entry.placed.placed_at},
-    )
+    again = balance.move_again(move, member, int(state.now), _limits(state, (entry,)))
     if isinstance(again, Skip):
         _skip(state, moving, again)
         return
@@ -238,13 +200,16 @@ def slot_of(instant: Instant) -> int:
     return instant // SLOT_S % DAY_SLOTS
 
 
-def _running(state: State) -> frozenset[str]:
-    return frozenset(entry.key for entry in state.entries.values() if entry.holding)
-
-
-def _last_runs(state: State) -> dict[str, Instant]:
-    return {
-        entry.key: entry.last_schedule or entry.placed.placed_at
-        for entry in state.entries.values()
-        if entry.placed is not None
-    }
+def _limits(state: State, entries: Collection[Entry]) -> Limits:
+    """What protects these schedules."""
+    return Limits(
+        pre_schedule_s=state.settings.pre_schedule_s,
+        cooldown_s=state.settings.placement_cooldown_s,
+        protection_window_s=state.settings.protection_window_s,
+        running=frozenset(entry.key for entry in entries if entry.holding),
+        last_runs={
+            entry.key: entry.last_schedule or entry.placed.placed_at
+            for entry in entries
+            if entry.placed is not None
+        },
+    )

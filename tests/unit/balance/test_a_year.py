@@ -16,7 +16,7 @@ from tests.unit.balance.members import (
     settle,
 )
 
-from evenkeel.balance import LoadMap, Member, Place, place, plan_rebalance
+from evenkeel.balance import Limits, LoadMap, Member, Place, place, plan_rebalance
 from evenkeel.model import DAY_S, Cron, Instant, Window
 from evenkeel.when.zone import load_zone
 
@@ -126,9 +126,7 @@ def test_a_rebalance_at_a_clock_change_is_what_it_says(
 ) -> None:
     load, _, members = settled
     for now in range(change - DAY_S, change + DAY_S, 7 * SLOT_S):
-        plan = plan_rebalance(
-            load, now, pre_schedule_s=PRE_SCHEDULE_S, cooldown_s=0, protection_window_s=0
-        )
+        plan = plan_rebalance(load, now, Limits(PRE_SCHEDULE_S))
         assert plan.projected_score >= plan.current_score
         assert list(plan.current.slots) == recounted(members, now)
 

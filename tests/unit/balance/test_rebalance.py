@@ -18,7 +18,17 @@ from tests.unit.balance.members import (
     settle,
 )
 
-from evenkeel.balance import LoadMap, Member, Move, Plan, Stale, confirm, moved, plan_rebalance
+from evenkeel.balance import (
+    Limits,
+    LoadMap,
+    Member,
+    Move,
+    Plan,
+    Stale,
+    confirm,
+    moved,
+    plan_rebalance,
+)
 from evenkeel.model import DAY_S, Cron, Instant, Interval, Window
 from evenkeel.when.zone import load_zone
 
@@ -40,15 +50,8 @@ def plan_of(
     running: frozenset[str] = frozenset(),
     last_runs: Mapping[str, Instant] | None = None,
 ) -> Plan:
-    return plan_rebalance(
-        load,
-        now,
-        pre_schedule_s=PRE_SCHEDULE_S,
-        cooldown_s=cooldown_s,
-        protection_window_s=protection_window_s,
-        running=running,
-        last_runs=last_runs,
-    )
+    limits = Limits(PRE_SCHEDULE_S, cooldown_s, protection_window_s, running, last_runs or {})
+    return plan_rebalance(load, now, limits)
 
 
 def carry_out(load: LoadMap, plan: Plan, now: Instant) -> None:
@@ -146,7 +149,7 @@ def test_it_is_never_worse_and_the_preview_is_what_happens(cluster: Cluster) -> 
     assert plan.score_without_protection >= plan.projected_score
     assert planned(cluster, load) == plan
     now_confirmed = confirm(
-        plan, load, cluster.now, pre_schedule_s=PRE_SCHEDULE_S, running=cluster.running
+        plan, load, cluster.now, Limits(PRE_SCHEDULE_S, running=cluster.running)
     )
     assert now_confirmed == plan
 
@@ -362,7 +365,7 @@ def test_moving_again_and_again_never_starves_a_daily_one() -> None:
 def confirmed(
     plan: Plan, load: LoadMap, now: Instant, *, running: frozenset[str] = frozenset()
 ) -> Plan | Stale:
-    return confirm(plan, load, now, pre_schedule_s=PRE_SCHEDULE_S, running=running)
+    return confirm(plan, load, now, Limits(PRE_SCHEDULE_S, running=running))
 
 
 class TestConfirm:
