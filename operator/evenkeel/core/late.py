@@ -231,9 +231,7 @@ def try_again(state: State, entry: Entry, run: Run) -> None:
     """Within its grace a held run is tried; after it, all that nobody launched is one set. A held
     retry is no part of that set: settling in its place would use up its try."""
     grace_s = state.settings.grace_s
-    if run.attempt == 1 and any(
-        one.attempt == 1 and state.now > one.taken_at + grace_s for one in entry.held
-    ):
+    if run.attempt == 1 and any(state.now > one.taken_at + grace_s for one in held_firsts(entry)):
         _settle(state, entry)
     else:
         launch(state, entry, run)
