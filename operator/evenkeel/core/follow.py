@@ -100,6 +100,7 @@ def _attempt_failed(state: State, entry: Entry, run: Run, fact: JobFact) -> None
     run.move(RunState.RETRYING)
     run.attempt += 1
     run.was_held = run.deleting = False
+    run.pending_since = None  # of the next Job too, which may begin in the same second
     failed_at = int(state.now) if fact.finished is None else fact.finished
     delay_s = retry_delay_s(entry.retry, run.attempt)
     life.wait(state, entry, run, reason, failed_at=failed_at)
