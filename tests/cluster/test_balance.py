@@ -9,13 +9,12 @@ import asyncio
 import datetime as dt
 import json
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
-from tests.cluster.harness import Cluster
-from tests.cluster.world import World, due, eventually, install, manifest, moment, seconds, template
+from tests.cluster.world import World, due, eventually, manifest, moment, seconds, template
 
 from evenkeel.app import Operator, operating
 from evenkeel.balance import Distribution, LoadMap, Plan, Stale
@@ -28,14 +27,6 @@ COUNT = 200
 EVERY_S = 2700
 SIX_HOURS_S = 21_600
 STATUS = "/apis/evenkeel.dev/v1alpha1/namespaces/{}/scheduledjobs/{}/status"
-
-
-@pytest.fixture(scope="module")
-def world(kwok_cluster: Cluster) -> Iterator[World]:
-    install(kwok_cluster)
-    found = World(kwok_cluster)
-    yield found
-    found.close()
 
 
 def settings(ns: str) -> Settings:

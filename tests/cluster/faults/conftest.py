@@ -12,9 +12,8 @@ from pathlib import Path
 
 import pytest
 from tests.cluster.faults.stage import RBAC, SCENES, USER, Prepare, binding, may_create
-from tests.cluster.harness import Cluster
 from tests.cluster.operator_process import OperatorProcess, operator
-from tests.cluster.world import Json, RefusedError, World, eventually, install
+from tests.cluster.world import Json, RefusedError, World, eventually
 
 SETTINGS = {"MIN_INTERVAL": "1", "INDEX_REBUILD": "5"}
 RIGHTS: list[Json] = [
@@ -30,14 +29,6 @@ RIGHTS: list[Json] = [
     {"apiGroups": [""], "resources": ["events"], "verbs": ["list", "create", "patch"]},
 ]
 CREATES_JOBS: list[Json] = [{"apiGroups": ["batch"], "resources": ["jobs"], "verbs": ["create"]}]
-
-
-@pytest.fixture(scope="module")
-def world(kwok_cluster: Cluster) -> Iterator[World]:
-    install(kwok_cluster)
-    found = World(kwok_cluster)
-    yield found
-    found.close()
 
 
 @pytest.fixture(scope="module")

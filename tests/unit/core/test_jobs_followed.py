@@ -7,7 +7,7 @@ from tests.builders import cron, edited, every, instant, job
 from tests.unit.core.world import World
 
 from evenkeel.core import messages
-from evenkeel.model import Concurrency, JobPhase, JobRef, Retry, Verdict
+from evenkeel.model import Concurrency, JobPhase, JobRef, Verdict
 from evenkeel.resource.job import job_name
 from evenkeel.resource.status import Memory, parse
 
@@ -386,16 +386,6 @@ def test_a_job_of_history_deleted_by_somebody_else_is_not_deleted_again():
     assert world.deleted == []
 
 
-def test_a_job_that_waits_is_on_the_agenda_once_however_often_it_is_seen():
-    seen = every(3600, pending_deadline_s=120)
-    world = World().see(seen).run_until("11:00:01")
-    fact = world.job(seen, "11:00")
-    for _ in range(5):
-        world.change(fact, phase=JobPhase.WAITING)
-    world.run_until("11:02:01")
-    assert len(world.looked_at) == 1
-
-
 def test_history_keeps_no_place_for_jobs_that_vanished_while_the_watch_was_broken():
     seen = cron("* * * * *", keep_succeeded=2)
     world = World().see(seen)
@@ -462,15 +452,3 @@ def test_history_keeps_a_name_for_as_long_as_a_create_that_was_given_up_may_arri
     world.write(seen.uid)
     world.settle()
     assert world.jobs == {}
-
-
-def test_a_retry_that_begins_in_the_second_of_the_attempt_before_it_has_a_deadline_too():
-    seen = every(3600, pending_deadline_s=120, retry=Retry(limit=1, delay_s=0))
-    world = World().see(seen).run_until("11:00")
-    world.change(world.job(seen, "11:00"), phase=JobPhase.WAITING)
-    world.fail(seen, "11:00")
-    again = world.job(seen, "11:00", 2)
-    assert again.started == instant("11:00")
-    world.change(again, phase=JobPhase.WAITING)
-    world.run_until("11:02:01")
-    assert [look.attempt for look in world.looked_at] == [2]

@@ -207,20 +207,20 @@ def test_a_rebalance_takes_a_bite_a_step_and_lets_due_runs_go_between():
     assert bites[-1] == len(world.answers[asked].moves)
 
 
-def ahead(world: World) -> str:
-    """The uid of somebody whose move is still to come."""
-    going = world.scheduler.state.moving
-    assert going is not None
-    return world.scheduler.state.uid_by_key[going.ahead[0].key]
+def ahead(world: World) -> Schedule:
+    """Somebody whose move is still to come."""
+    state = world.scheduler.state
+    assert state.moving is not None
+    schedule = world.schedules[state.uid_by_key[state.moving.ahead[0].key]]
+    assert isinstance(schedule, Schedule)
+    return schedule
 
 
 def test_who_was_suspended_before_his_bite_is_not_moved():
     world, crowd = crowded()
     before = anchors(world, crowd)
     asked = begun(world)
-    uid = ahead(world)
-    schedule = world.schedules[uid]
-    assert isinstance(schedule, Schedule)
+    schedule = ahead(world)
 
     world.see(edited(schedule, suspend=True))
 
@@ -234,8 +234,7 @@ def test_who_was_suspended_before_his_bite_is_not_moved():
 def test_who_was_deleted_before_his_bite_is_left_out():
     world, _ = crowded()
     asked = begun(world)
-    schedule = world.schedules[ahead(world)]
-    assert isinstance(schedule, Schedule)
+    schedule = ahead(world)
 
     world.gone(schedule)
 
@@ -247,8 +246,7 @@ def test_who_was_pinned_before_his_bite_stays():
     world, crowd = crowded()
     before = anchors(world, crowd)
     asked = begun(world)
-    schedule = world.schedules[ahead(world)]
-    assert isinstance(schedule, Schedule)
+    schedule = ahead(world)
 
     world.see(edited(schedule, placement=replace(schedule.placement, pinned=True)))
 
@@ -259,8 +257,7 @@ def test_who_was_pinned_before_his_bite_stays():
 def test_who_was_placed_anew_before_his_bite_keeps_the_new_place():
     world, _ = crowded()
     asked = begun(world)
-    schedule = world.schedules[ahead(world)]
-    assert isinstance(schedule, Schedule)
+    schedule = ahead(world)
 
     world.see(edited(schedule, placement=replace(schedule.placement, weight=3)))
 
@@ -275,8 +272,7 @@ def test_who_has_begun_to_run_before_his_bite_stays():
     world, crowd = crowded()
     before = anchors(world, crowd)
     asked = begun(world)
-    schedule = world.schedules[ahead(world)]
-    assert isinstance(schedule, Schedule)
+    schedule = ahead(world)
     entry = world.scheduler.state.entries[schedule.uid]
 
     life.open_run(world.scheduler.state, entry, int(world.now))

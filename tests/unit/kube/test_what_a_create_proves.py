@@ -142,6 +142,7 @@ SEEN = every(60)
 RUN = RunId(SEEN.uid, instant("10:01"))
 BODY = orjson.loads(render(SEEN, RUN))
 NAME = BODY["metadata"]["name"]
+EXISTS = status(409, "AlreadyExists")
 
 
 def as_stored(body=BODY, **status_fields) -> Reply:
@@ -175,7 +176,7 @@ def test_created_is_reported_with_the_name_that_is_the_lock():
 
 
 def test_a_job_of_ours_under_the_name_is_adopted():
-    report, api = launch([status(409, "AlreadyExists"), as_stored(active=1)])
+    report, api = launch([EXISTS, as_stored(active=1)])
     assert (report.verdict, report.ref.uid) == (Verdict.ADOPTED, "uid-job")
     assert report.found.phase == "waiting"
     assert verbs(api) == ["POST", "GET"]
@@ -183,7 +184,7 @@ def test_a_job_of_ours_under_the_name_is_adopted():
 
 def test_a_job_of_ours_that_has_ended_is_adopted_with_its_end():
     done = {"conditions": [{"type": "Complete", "status": "True"}]}
-    report, _ = launch([status(409, "AlreadyExists"), as_stored(**done)])
+    report, _ = launch([EXISTS, as_stored(**done)])
     assert report.found.phase == "succeeded"
 
 
@@ -202,7 +203,7 @@ OTHERS = {
 @pytest.mark.parametrize("metadata", OTHERS.values(), ids=OTHERS)
 def test_a_job_under_the_name_is_not_ours(metadata):
     other = BODY | {"metadata": BODY["metadata"] | metadata}
-    report, api = launch([status(409, "AlreadyExists"), as_stored(other)])
+    report, api = launch([EXISTS, as_stored(other)])
     assert (report.verdict, report.reason) == (Verdict.TAKEN, "NameTaken")
     assert "DELETE" not in verbs(api)
 
@@ -220,7 +221,7 @@ def test_a_create_without_an_answer_that_came_to_nothing_is_held():
 
 
 def test_a_job_that_existed_and_vanished_before_it_could_be_read_stays_unknown():
-    report, _ = launch([status(409, "AlreadyExists"), status(404, "NotFound")])
+    report, _ = launch([EXISTS, status(404, "NotFound")])
     assert (report.verdict, report.reason) == (Verdict.UNKNOWN, "Vanished")
 
 
@@ -251,7 +252,6 @@ def test_the_mark_is_written_before_a_create_that_asks_for_it():
     assert api.calls == []
 
 
-EXISTS = status(409, "AlreadyExists")
 COUNTED = {
     "created": ([CREATED], [Verdict.CREATED]),
     "adopted": ([EXISTS, as_stored()], [Verdict.ADOPTED]),
