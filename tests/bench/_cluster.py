@@ -17,7 +17,7 @@ import orjson
 import uvloop
 from tests.cluster.harness import Cluster, Options, start, state
 from tests.cluster.harness.cluster import Pods, Profile
-from tests.cluster.world import CRDS, eventually
+from tests.cluster.world import eventually
 
 from evenkeel.kube import credentials
 from evenkeel.kube.api import MERGE_PATCH
@@ -130,11 +130,7 @@ def place(*, pods: Pods = "none", profile: Profile = "tuned") -> Iterator[Place]
     name = f"bench-{secrets.token_hex(3)}"
     cluster = start(name, pods, Options(profile=profile), own=True)
     try:
-        cluster.kubectl("apply", "-f", str(CRDS))
-        eventually(
-            lambda: cluster.kubectl("get", "scheduledjobs", check=False).returncode == 0,
-            "the CRD is served",
-        )
+        cluster.install_crd()
         words = ("create", "clusterrolebinding", "bench", "--clusterrole=cluster-admin")
         cluster.kubectl(*words, f"--user={ACCOUNT}")
         account = cluster.user_kubeconfig(ACCOUNT, GROUPS)

@@ -23,7 +23,6 @@ from tests.cluster.world import (
     due,
     eventually,
     every,
-    install,
     once,
     owner,
     seconds,
@@ -36,7 +35,7 @@ MANY = {"successfulJobsHistoryLimit": 100}
 
 @pytest.fixture
 def world(kwok_cluster: Cluster) -> Iterator[World]:
-    install(kwok_cluster)
+    kwok_cluster.install_crd()
     found = World(kwok_cluster)
     yield found
     found.leave()

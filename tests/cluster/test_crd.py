@@ -8,7 +8,6 @@ that both know. Each table goes to the server in one kubectl call per verb.
 import json
 import re
 import subprocess
-import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -39,20 +38,12 @@ BAD = [
     *((bad, bad.sentence) for bad in REFUSED_BY_BOTH),
     *((bad, words) for bad, words in REFUSED_IN_OTHER_WORDS),
 ]
-PATIENCE_S = 30
 
 
 @pytest.fixture(scope="module")
 def server(cluster: Cluster) -> Cluster:
     """A cluster that knows ScheduledJobs, by plain client-side apply."""
-    cluster.kubectl("apply", "-f", str(CRDS))
-    # not `kubectl wait`: it fails while the new CRD has no conditions at all. And not `get` alone:
-    # until the schema is published too, kubectl validates by rules of its own.
-    give_up = time.monotonic() + PATIENCE_S
-    for question in (("get", "scheduledjobs"), ("explain", "scheduledjobs.spec.interval")):
-        while cluster.kubectl(*question, check=False).returncode != 0:
-            assert time.monotonic() < give_up, f"`kubectl {' '.join(question)}` is still refused"
-            time.sleep(0.1)
+    cluster.install_crd()
     return cluster
 
 

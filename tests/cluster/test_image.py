@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 from tests.cluster.harness import Cluster, HarnessError, image
-from tests.cluster.world import World, eventually, install, once
+from tests.cluster.world import World, eventually, once
 
 pytestmark = pytest.mark.timeout(300)  # the image may have to be built: a minute on a busy machine
 
@@ -63,7 +63,7 @@ def installed(node_cluster: Cluster, archive: Path) -> Iterator[Installed]:
         if node_cluster.kind != "named":
             raise
         pytest.skip(str(error))
-    install(node_cluster)
+    node_cluster.install_crd()
     world = World(node_cluster)
     ns = world.namespace("image")
     node_cluster.kubectl("-n", ns, "apply", "-f", "-", input=json.dumps(manifests(ns)))

@@ -16,14 +16,13 @@ import pytest
 from tests.cluster.harness import Cluster
 from tests.cluster.herd import HERD, Herd, wait_for_jobs
 from tests.cluster.operator_process import operator
-from tests.cluster.world import install
 
 SETTINGS = {"CREATES_IN_FLIGHT": "2"}
 
 
 @pytest.fixture
 def herd(kwok_cluster: Cluster) -> Iterator[Herd]:
-    install(kwok_cluster)
+    kwok_cluster.install_crd()
     found = Herd(kwok_cluster)
     yield found
     found.world.leave([found.ns])

@@ -16,7 +16,6 @@ from tests.cluster.world import (
     World,
     due,
     eventually,
-    install,
     moment,
     once,
     owner,
@@ -35,7 +34,7 @@ RETRY_AFTER_S = 1
 @pytest.fixture
 def user(kwok_cluster: Cluster) -> Iterator[Path]:
     """An administrator whom fair queuing counts: those of system:masters it lets pass."""
-    install(kwok_cluster)
+    kwok_cluster.install_crd()
     binding = ("clusterrolebinding", USER)
     kwok_cluster.kubectl("create", *binding, "--clusterrole=cluster-admin", f"--user={USER}")
     yield kwok_cluster.user_kubeconfig(USER)

@@ -23,7 +23,6 @@ from tests.cluster.world import (
     due,
     eventually,
     every,
-    install,
     manifest,
     names,
     once,
@@ -65,7 +64,7 @@ class Stage:
 
 @pytest.fixture(scope="module")
 def stage(kwok_cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
-    install(kwok_cluster)
+    kwok_cluster.install_crd()
     world = World(kwok_cluster)
     ns = world.namespace("slice")
     directory = tmp_path_factory.mktemp("slice")
@@ -382,7 +381,7 @@ def test_a_restart_creates_nothing_twice_and_loses_nothing(
     kwok_cluster: Cluster, tmp_path: Path
 ) -> None:
     """Killed and begun again while two schedules are due every second."""
-    install(kwok_cluster)
+    kwok_cluster.install_crd()
     world = World(kwok_cluster)
     ns = world.namespace("slice-restart")
     flags = ("--namespace", ns)

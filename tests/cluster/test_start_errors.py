@@ -24,7 +24,6 @@ import pytest
 import yaml
 from tests.cluster.harness import Cluster
 from tests.cluster.operator_process import environment, evenkeel, operator
-from tests.cluster.world import install
 
 from evenkeel.cli import main
 
@@ -137,7 +136,7 @@ def test_a_bad_settings_file_is_named_with_its_field(
 def test_a_bad_variable_is_named(
     here: Callable[..., Done], kwok_cluster: Cluster, settings: dict[str, str], words: str
 ) -> None:
-    install(kwok_cluster)  # an address is looked at last of all
+    kwok_cluster.install_crd()  # an address is looked at last of all
 
     done = here("run", "--kubeconfig", str(kwok_cluster.kubeconfig), settings=settings)
 
@@ -297,7 +296,7 @@ def without_our_resource(kwok_cluster: Cluster) -> Iterator[Cluster]:
         "delete", "crd", "scheduledjobs.evenkeel.dev", "--ignore-not-found", "--wait"
     )
     yield kwok_cluster
-    install(kwok_cluster)
+    kwok_cluster.install_crd()
 
 
 def test_without_the_resource_it_says_how_to_install_it(without_our_resource: Cluster) -> None:
@@ -310,7 +309,7 @@ def test_without_the_resource_it_says_how_to_install_it(without_our_resource: Cl
 def test_without_the_right_to_list_it_says_which(
     here: Callable[..., Done], kwok_cluster: Cluster
 ) -> None:
-    install(kwok_cluster)
+    kwok_cluster.install_crd()
     theirs = kwok_cluster.user_kubeconfig("without-rights")
 
     done = here("run", "--kubeconfig", str(theirs))
@@ -324,7 +323,7 @@ def test_without_the_right_to_list_it_says_which(
 def test_an_address_that_is_taken_is_named(
     here: Callable[..., Done], kwok_cluster: Cluster
 ) -> None:
-    install(kwok_cluster)
+    kwok_cluster.install_crd()
     with socket.create_server(("127.0.0.1", 0)) as other:
         taken = f"127.0.0.1:{other.getsockname()[1]}"
         done = here("run", "--kubeconfig", str(kwok_cluster.kubeconfig), "--listen", taken)
@@ -342,7 +341,7 @@ def test_an_address_that_is_taken_is_named(
 def test_asked_to_end_it_ends_well(
     kwok_cluster: Cluster, tmp_path: Path, number: signal.Signals
 ) -> None:
-    install(kwok_cluster)
+    kwok_cluster.install_crd()
     with operator(kwok_cluster.kubeconfig, directory=tmp_path) as running:
         running.send(number)
 
@@ -353,7 +352,7 @@ def test_asked_to_end_it_ends_well(
 
 
 def test_asked_to_end_twice_it_still_ends_well(kwok_cluster: Cluster, tmp_path: Path) -> None:
-    install(kwok_cluster)
+    kwok_cluster.install_crd()
     with operator(kwok_cluster.kubeconfig, directory=tmp_path) as running:
         running.send(signal.SIGTERM)
         time.sleep(0.01)

@@ -24,7 +24,6 @@ from evenkeel.kube import credentials
 
 Json = dict[str, Any]
 T = TypeVar("T")
-CRDS = Path(__file__).parents[2] / "crds"
 GROUP = "/apis/evenkeel.dev/v1alpha1"
 BATCH = "/apis/batch/v1"
 MERGE = "application/merge-patch+json"
@@ -157,16 +156,6 @@ class World:
             if not name or owner(job).get("name") == name
         ]
         return sorted(found, key=lambda job: (due(job), job["metadata"]["name"]))
-
-
-def install(cluster: Cluster) -> None:
-    """The CRD, until the server takes objects of it and kubectl knows their fields."""
-    cluster.kubectl("apply", "-f", str(CRDS))
-    for question in (("get", "scheduledjobs"), ("explain", "scheduledjobs.spec.interval")):
-        eventually(
-            lambda question=question: cluster.kubectl(*question, check=False).returncode == 0,
-            f"`kubectl {' '.join(question)}` is answered",
-        )
 
 
 def eventually(

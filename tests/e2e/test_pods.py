@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from tests.cluster.harness import Cluster, images
 from tests.cluster.operator_process import operator
-from tests.cluster.world import ENDS, World, eventually, install, once
+from tests.cluster.world import ENDS, World, eventually, once
 
 Json = dict[str, Any]
 PATIENCE_S = 60  # a Pod takes 2 s to run, on a machine full of tests far longer
@@ -49,7 +49,7 @@ class Stage:
 
 @pytest.fixture(scope="module")
 def stage(node_cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
-    install(node_cluster)
+    node_cluster.install_crd()
     world = World(node_cluster)
     ns = world.namespace("pods")
     directory = tmp_path_factory.mktemp("operator")

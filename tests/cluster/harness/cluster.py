@@ -8,12 +8,16 @@ from __future__ import annotations
 
 import os
 import subprocess
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
 from .report import HarnessError
+
+CRDS = Path(__file__).parents[3] / "crds"
+SERVED_SECONDS = 60
 
 Pods = Literal["none", "kwok", "node"]  # what runs them: nothing, a fake node, a real one
 Profile = Literal["default", "tuned"]
@@ -82,6 +86,19 @@ class Cluster:
         if check and done.returncode != 0:
             raise HarnessError(f"`kubectl {' '.join(args)}` failed: {done.stderr.strip()}")
         return done
+
+    def install_crd(self) -> None:
+        """ScheduledJob, until the server takes objects of it and kubectl knows their fields."""
+        self.kubectl("apply", "-f", str(CRDS))
+        deadline = time.monotonic() + SERVED_SECONDS
+        # Not `kubectl wait`: it fails on a CRD so new that it has no conditions yet, and returns
+        # before objects are taken. Not `get` alone: until the schema is published as well, kubectl
+        # validates by rules of its own.
+        for question in (("get", "scheduledjobs"), ("explain", "scheduledjobs.spec.interval")):
+            while (answer := self.kubectl(*question, check=False)).returncode != 0:
+                if time.monotonic() > deadline:
+                    raise HarnessError(f"the CRD is not served: {answer.stderr.strip()}")
+                time.sleep(0.1)
 
     def user_kubeconfig(self, user: str, groups: Sequence[str] = ()) -> Path:
         """A kubeconfig by which the API server knows its bearer as `user`, in `groups`."""

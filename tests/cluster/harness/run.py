@@ -32,7 +32,6 @@ from .processes import Process
 from .report import HarnessError, failed, say
 
 REPOSITORY = Path(__file__).parents[3]
-CRDS = REPOSITORY / "crds"
 EXAMPLES = REPOSITORY / "operator" / "evenkeel" / "examples"
 NAMESPACE = "examples"
 OPERATOR = "operator"
@@ -92,7 +91,7 @@ def _cluster(name: str, kubeconfig: Path | None) -> Iterator[Cluster]:
 @contextmanager
 def _operator(cluster: Cluster, known: state.State | None) -> Iterator[Running]:
     """That of another call, or one of our own."""
-    _install(cluster)
+    cluster.install_crd()
     if known and (other := _running(known)):
         say("the operator of another `make run` is at work here: this one only watches")
         yield other
@@ -116,18 +115,6 @@ def _operator(cluster: Cluster, known: state.State | None) -> Iterator[Running]:
             _uninterrupted()
             say("stopping the operator")
             processes.end(found.process, within_s=SHUTDOWN_SECONDS)
-
-
-def _install(cluster: Cluster) -> None:
-    """The CRD, until the server takes objects of it and kubectl knows their fields."""
-    cluster.kubectl("apply", "-f", str(CRDS))
-    deadline = time.monotonic() + READY_SECONDS
-    # Not `kubectl wait`: it fails on a CRD so new that it has no conditions yet.
-    for question in (("get", "scheduledjobs"), ("explain", "scheduledjobs.spec.interval")):
-        while (answer := cluster.kubectl(*question, check=False)).returncode != 0:
-            if time.monotonic() > deadline:
-                raise HarnessError(f"the CRD is not served: {answer.stderr.strip()}")
-            time.sleep(0.1)
 
 
 def _start(cluster: Cluster, directory: Path) -> Running:
