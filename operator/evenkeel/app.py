@@ -201,10 +201,23 @@ class Operator:
                 self._carry_out(effect)
             await asyncio.wait([finishing], timeout=0.02)
         finishing.result()
-        await asyncio.gather(
+        unwritten, _ = await asyncio.gather(
             self.status_sync.flush(within_s=WRITES_END_S),
             self.errands.finish(within_s=WRITES_END_S),
         )
+        unanswered = sum(
+            run.creating
+            for entry in scheduler.state.entries.values()
+            for run in entry.runs.values()
+        )
+        if unwritten or unanswered:
+            # No harm, but whoever reads these statuses meanwhile should know that they are old.
+            log(
+                "left to the next process",
+                level="warning",
+                statuses=unwritten,
+                creates=unanswered,
+            )
 
     async def _picture_the_load(self) -> None:
         """For /metrics, away from the loop: to count who runs in which hour takes 20 ms at ten

@@ -86,6 +86,35 @@ def test_26_stopped_in_the_middle_of_a_herd_the_next_process_finishes_the_rest()
     assert not outcome.processes[0].crashed
 
 
+@pytest.mark.parametrize(
+    ("fault", "left"),
+    [
+        # The patch of each waits; none comes through in time.
+        (Rule("PATCH", "/status", "slow:60", from_s=59), "'statuses': 2, 'creates': 0"),
+        # Two creates get no answer in time: their Jobs may exist, and no status tells of them.
+        (Rule("POST", JOBS, "slow:60", from_s=59), "'statuses': 0, 'creates': 2"),
+    ],
+    ids=["statuses", "creates"],
+)
+def test_what_a_stopped_process_has_to_leave_it_says(fault: Rule, left: str) -> None:
+    story = world(create(1, "a", every(60)), create(1, "b", every(60)), lasts_s=190)
+    stuck = Scripted(fault)
+
+    outcome = right(
+        play(
+            story,
+            Trouble(stops=((60.02, 1.0),)),
+            weather=lambda number: Weather() if number else stuck,
+            verbose=True,
+        )
+    )
+
+    said = [line for line in outcome.history if "log: left to the next process" in line]
+    assert len(said) == 1
+    assert left in said[0]
+    assert dues(outcome, "a") == dues(outcome, "b") == [60, 120, 180]
+
+
 # --- 25: long absences ----------------------------------------------------------------------------
 
 

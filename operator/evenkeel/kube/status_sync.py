@@ -6,7 +6,7 @@ for it, except where the scheduler asked for the mark first.
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
 import orjson
 
@@ -93,19 +93,34 @@ class StatusSync:
             for _ in range(self._in_flight):
                 workers.create_task(self._work())
 
-    async def flush(self, *, within_s: float) -> None:
-        """At shutdown: write what waits, without the pauses; give up after `within_s`."""
+    def flush(self, *, within_s: float) -> Awaitable[int]:
+        """At shutdown: write what waits, without the pauses; give up after `within_s`. How many
+        statuses are not written then.
+
+        From the call on nobody hears that a document was stored, not only from the first `await`:
+        a change that waits for that word would be lost in between."""
         self._stopping = True
         self._arrived.set()
+        return self._flush(within_s)
+
+    async def _flush(self, within_s: float) -> int:
         until = self._clock.monotonic() + within_s
+        hands: list[asyncio.Task[None]] = []
         while (self._waiting or self._writing) and (left_s := until - self._clock.monotonic()) > 0:
             if self._waiting:
-                await asyncio.gather(*(self._write_first() for _ in range(self._in_flight)))
+                hands = [asyncio.create_task(self._write_all()) for _ in range(self._in_flight)]
+                done, _ = await asyncio.wait(hands, timeout=left_s)
+                for hand in done:
+                    hand.result()
             else:  # what the workers are writing would be cut off with them
                 await asyncio.wait(list(self._writing.values()), timeout=left_s)
+        unwritten = len(self._waiting.keys() | self._writing.keys() | self._failures.keys())
+        for hand in hands:
+            hand.cancel()
+        return unwritten
 
-    async def _write_first(self) -> None:
-        if self._waiting:
+    async def _write_all(self) -> None:
+        while self._waiting:
             uid = next(iter(self._waiting))
             del self._waiting[uid]
             await self._write(uid)

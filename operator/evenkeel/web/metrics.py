@@ -44,7 +44,7 @@ class Metrics:
             "evenkeel_status_writes", "Status patches by outcome", "outcome"
         )
         self.watch_restarts = self._counter(
-            "evenkeel_watch_restarts", "Watches begun anew", "reason"
+            "evenkeel_watch_restarts", "Watches of Jobs begun anew", "reason"
         )
         self.placements = self._counter("scheduler_placements", "Phases chosen", "type")
         self.placement_s = self._histogram(
