@@ -65,6 +65,8 @@ PICTURE_S = 5.0
 COMPLAINT_S = 60.0
 """One sentence a minute of each kind: an API server that is away must not fill a disk."""
 
+_LEVELS = {RunState.SUCCEEDED: "debug", RunState.MISSED: "warning"}
+
 
 class Operator:
     """The parts, joined. The simulator builds it on an `Api` and a `Clock` of its own."""
@@ -282,14 +284,16 @@ class Operator:
             self.metrics.skipped.labels(ended.reason).inc(ended.count)
         elif ended.state is RunState.MISSED:
             self.metrics.missed.labels(ended.reason).inc(ended.count)
+        span = ended.count > 1
         log(
-            f"run {ended.state}",
-            level="debug" if ended.state is RunState.SUCCEEDED else "info",
+            f"{'runs' if span else 'run'} {ended.state}",
+            level=_LEVELS.get(ended.state, "info"),
             schedule=ended.key,
-            due=rfc3339.show(ended.last),
-            count=ended.count,
+            due=rfc3339.show(ended.first),
+            until=rfc3339.show(ended.last) if span else "",
+            count=ended.count if span else "",
             reason=ended.reason,
-            attempt=ended.attempt,
+            attempt=ended.attempt if ended.job else "",
             job=ended.job,
         )
 

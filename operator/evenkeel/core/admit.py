@@ -172,7 +172,8 @@ def _use_timing(entry: Entry, timing: Timing, *, since: Instant) -> None:
 
 
 def _reject(state: State, entry: Entry, rejection: Rejection) -> None:
-    """Nothing runs until it is mended. Its old timing stays: mended back, it never changed."""
+    """Nothing runs until it is mended. Its old timing stays: mended back, it never changed, and
+    what was due meanwhile was missed. Where another one comes instead, that is skipped."""
     if entry.rejection == rejection:
         return
     entry.schedule, entry.rejection = None, rejection
@@ -183,6 +184,7 @@ def _reject(state: State, entry: Entry, rejection: Rejection) -> None:
     sentence = f"{rejection.field}: {rejection.sentence}" if rejection.field else rejection.sentence
     state.condition(entry, "ScheduleAccepted", "False", rejection.reason, sentence)
     state.condition(entry, "Ready", "False", rejection.reason, sentence)
+    state.condition(entry, "Active", "False", "NotAccepted", sentence)
     state.dirty(entry)
     state.tell(entry, rejection.reason, sentence, warning=True)
     state.log("schedule rejected", level="warning", schedule=entry.key, sentence=sentence)
@@ -281,7 +283,8 @@ def _timing_changes(state: State, entry: Entry, schedule: Schedule) -> bool:
     assert entry.timing is not None
     if timing_hash(entry.timing) == timing_hash(schedule.timing):
         return False
-    take.leave(state, entry)
+    accepted = entry.conditions.get("ScheduleAccepted")
+    take.leave(state, entry, refused=accepted is not None and accepted.status == "False")
     _use_timing(entry, schedule.timing, since=int(state.now))
     entry.advance(schedule.created)  # where a clock was set back, creation is later than now
     _say_if_past(state, entry)

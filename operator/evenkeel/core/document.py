@@ -43,7 +43,7 @@ def status_document(entry: Entry, *, now: float) -> dict[str, Any]:
     active = [run for run in entry.runs.values() if run.has_job]
     return {
         "observedGeneration": entry.generation,
-        "scheduleText": entry.dues.text if entry.dues else None,
+        "scheduleText": _schedule_text(entry),
         "timeZone": entry.timing.zone if entry.timing else None,
         "nextRunTime": rfc3339.show(upcoming[0]) if upcoming else None,
         "upcoming": [rfc3339.show(due) for due in upcoming],
@@ -90,6 +90,12 @@ def say_whether_active(entry: Entry, *, now: float) -> None:
     if old is None or (old.status, old.reason) != (status, reason):
         since = old.since if old and old.status == status else int(now)
         entry.conditions["Active"] = Condition(status, reason, "", since, entry.generation)
+
+
+def _schedule_text(entry: Entry) -> str | None:
+    if entry.rejection is not None:  # the timing kept beside it is one that the user has replaced
+        return f"refused: {entry.rejection.reason}"
+    return entry.dues.text if entry.dues else None
 
 
 def _reference(run: Run, entry: Entry) -> dict[str, str]:

@@ -108,6 +108,13 @@ def _attempt_failed(state: State, entry: Entry, run: Run, fact: JobFact) -> None
     state.log(
         "run retries", schedule=entry.key, attempt=run.attempt, delay_s=delay_s, reason=reason
     )
+    state.tell(
+        entry,
+        "Retrying",
+        f"job {fact.ref.name} failed: {f'{reason} {fact.message}'.strip()}; attempt {run.attempt} "
+        f"of at most {entry.retry.limit + 1} begins {delay_s} s later",
+        warning=True,
+    )
 
 
 def retry_delay_s(retry: Retry, attempt: int) -> int:

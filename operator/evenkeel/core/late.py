@@ -36,7 +36,7 @@ def catch_up(state: State, entry: Entry) -> None:
 
 def stalled(state: State, run: Run) -> bool:
     """Prepared just before a stall: nobody was there for it either."""
-    return _not_begun(run) and not run.late and run.id.due < _horizon(state)
+    return not_begun(run) and not run.late and run.id.due < _horizon(state)
 
 
 def too_late(state: State, entry: Entry, run: Run) -> bool:
@@ -59,7 +59,7 @@ def give_back(state: State, entry: Entry, runs: list[Run]) -> None:
 def drop_future_runs(state: State, entry: Entry) -> None:
     """Runs whose instant has not come belong to a timing that is gone."""
     runs = entry.runs.values()
-    give_back(state, entry, [run for run in runs if _not_begun(run) and run.id.due > state.now])
+    give_back(state, entry, [run for run in runs if not_begun(run) and run.id.due > state.now])
 
 
 def unclaimed(entry: Entry, first: Instant, end: Instant) -> Span | None:
@@ -80,25 +80,12 @@ def unclaimed(entry: Entry, first: Instant, end: Instant) -> Span | None:
 
 def miss(state: State, entry: Entry, missed: Missed) -> None:
     """Nobody was there in time: counted as one span, and said to the owner."""
-    span = missed.span
-    life.end_span(state, entry, span, RunState.MISSED, missed.reason)
-    first, last = rfc3339.show(span.first), rfc3339.show(span.last)
-    what = (
-        f"the run due {first} was"
-        if span.count == 1
-        else f"{span.count} runs due {first}..{last} were"
-    )
-    state.tell(entry, "Missed", f"{what} missed: {missed.reason}", warning=True)
-    state.log(
-        "runs missed",
-        level="warning",
-        schedule=entry.key,
-        count=span.count,
-        reason=missed.reason,
-    )
+    life.end_span(state, entry, missed.span, RunState.MISSED, missed.reason)
+    state.tell(entry, "Missed", f"{missed.span} missed: {missed.reason}", warning=True)
 
 
-def _not_begun(run: Run) -> bool:
+def not_begun(run: Run) -> bool:
+    """Taken up; neither is its create under way nor does it wait for anything."""
     return run.state is RunState.PENDING and not run.creating and not run.waits
 
 
@@ -134,7 +121,7 @@ def _settle(state: State, entry: Entry) -> None:
     give_back(
         state,
         entry,
-        [run for run in runs if _not_begun(run) and not run.late and run.id.due < end],
+        [run for run in runs if not_begun(run) and not run.late and run.id.due < end],
     )
     held = _held_in_time(state, entry)
     first = border = min(entry.cursor + 1, end)
@@ -178,16 +165,13 @@ def held_firsts(entry: Entry) -> list[Run]:
     return sorted((run for run in entry.held if run.attempt == 1), key=lambda run: run.id.due)
 
 
-def give_up(state: State, entry: Entry, held: list[Run], reason: str) -> None:
-    """Held runs that are not to be tried again."""
-    for run in held:
+def give_up(state: State, entry: Entry, runs: list[Run], reason: str) -> None:
+    """Runs that waited, and are not to be tried any more."""
+    for run in runs:
+        why = f"could not be created in time: {run.message}"
+        what = why if run.message else f"was missed: {reason}"
         life.end(state, entry, run, RunState.MISSED, reason, message=run.message)
-        state.tell(
-            entry,
-            "Missed",
-            f"the run due {rfc3339.show(run.id.due)} could not be created in time: {run.message}",
-            warning=True,
-        )
+        state.tell(entry, "Missed", f"the run due {rfc3339.show(run.id.due)} {what}", warning=True)
 
 
 # --- held runs ------------------------------------------------------------------------------------

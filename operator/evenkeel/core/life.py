@@ -211,12 +211,15 @@ def _pause_if_it_fails_too_often(state: State, entry: Entry, due: Instant) -> No
     limit = entry.schedule.pause_after_failures if entry.schedule else None
     if limit is None or entry.consecutive_failures < limit or entry.pause is not None:
         return
-    reason = f"{entry.consecutive_failures} runs in a row failed, the last due {rfc3339.show(due)}"
+    reason = (
+        f"{entry.consecutive_failures} runs in a row failed, the last due {rfc3339.show(due)}; "
+        "edit the timing or the template, or set suspend and take it back, to go on"
+    )
     entry.pause = Pause(int(state.now), "evenkeel", reason)
     state.condition(entry, "Active", "False", "Paused", reason)
     state.index_dirty = True
     state.reweigh[entry.uid] = None
-    state.tell(entry, "Paused", f"{reason}; edit the timing or the template to go on", warning=True)
+    state.tell(entry, "Paused", reason, warning=True)
     state.log("schedule paused", level="warning", schedule=entry.key, reason=reason)
 
 

@@ -4,6 +4,7 @@ with the length of an outage: 400 days of it arrive as two counted spans and a s
 from dataclasses import dataclass
 
 from evenkeel.model import Instant, MissedRuns
+from evenkeel.resource import rfc3339
 
 
 @dataclass(frozen=True, slots=True)
@@ -13,6 +14,13 @@ class Span:
     first: Instant
     last: Instant
     count: int
+
+    def __str__(self) -> str:
+        """To be followed by what was done to them."""
+        first, last = rfc3339.show(self.first), rfc3339.show(self.last)
+        if self.count == 1:
+            return f"the run due {first} was"
+        return f"{self.count} runs due {first}..{last} were"
 
 
 @dataclass(frozen=True, slots=True)

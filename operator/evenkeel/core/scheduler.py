@@ -266,6 +266,8 @@ class Scheduler:
         self.state.condition(entry, "TemplateAccepted", status, message.reason, message.message)
         if message.accepted is False:
             self.state.tell(entry, "TemplateRefused", message.message, warning=True)
+            # Not the sentence: it quotes the template.
+            self.state.log("template refused", level="warning", schedule=entry.key)
 
     # --- 4, 5 -----------------------------------------------------------------------------------
 

@@ -36,11 +36,18 @@ def catch_up(state: State, entry: Entry) -> None:
     next_in_queue(state, entry)
 
 
-def leave(state: State, entry: Entry) -> None:
-    """The timing in force ends now: reckon with what was due by it, let go of the rest."""
+def leave(state: State, entry: Entry, *, refused: bool = False) -> None:
+    """The timing in force ends now: reckon with what was due by it, let go of the rest. `refused`:
+    an edit had put an end to it already, and this one mends that."""
     now = math.floor(state.now)
     if entry.skipped_as:
         pass_over(state, entry, reason=entry.skipped_as)
+    elif refused:
+        # Launched now, they would run by a timing that the user has replaced twice.
+        for run in [run for run in entry.runs.values() if late.not_begun(run)]:
+            if run.id.due <= now:
+                life.end(state, entry, run, RunState.SKIPPED, "rejected")
+        pass_over(state, entry, reason="rejected")
     elif not entry.idle:
         take_up(state, entry, until=now + 1)
     late.drop_future_runs(state, entry)
@@ -54,6 +61,7 @@ def pass_over(state: State, entry: Entry, *, reason: str) -> None:
     span = late.unclaimed(entry, first, end)
     if span is not None:
         life.end_span(state, entry, span, RunState.SKIPPED, reason)
+        state.tell(entry, "Skipped", f"{span} skipped: {reason}")
     _stand_in_waiting(state, entry)
     entry.advance(end - 1)
 
@@ -103,7 +111,7 @@ def start(state: State, task: Start) -> None:
     elif entry.idle:
         life.end(state, entry, run, RunState.SKIPPED, "paused" if entry.pause else "suspended")
     elif run.attempt == 1 and late.too_late(state, entry, run):
-        life.end(state, entry, run, RunState.MISSED, "deadline", message=run.message)
+        late.give_up(state, entry, [run], "deadline")
     elif run.reason == "held":
         late.try_again(state, entry, run)
     elif late.stalled(state, run):
@@ -135,6 +143,12 @@ def _decide(state: State, entry: Entry, run: Run) -> None:
             queued = [other for other in entry.runs.values() if other.reason == "queued"]
             for other in [*queued, *holding]:
                 life.cancel(state, entry, other, "replaced")
+                state.tell(
+                    entry,
+                    "Replaced",
+                    f"the run due {rfc3339.show(other.id.due)} was cancelled: "
+                    f"the one due {rfc3339.show(run.id.due)} replaces it",
+                )
             late.launch(state, entry, run)
         case Overlap.SKIP:
             reason = "queue_full" if entry.queue else "overlap"
@@ -158,6 +172,6 @@ def next_in_queue(state: State, entry: Entry) -> None:
             continue
         run.reason = ""
         if late.too_late(state, entry, run):
-            life.end(state, entry, run, RunState.MISSED, "deadline")
+            late.give_up(state, entry, [run], "deadline")
         else:
             late.launch(state, entry, run)

@@ -65,6 +65,10 @@ def test_replace_cancels_the_running_one_and_creates_at_once():
     world.run_until("10:02")
     assert world.alive() == {"10:02:00": "running"}
     assert world.ends() == [("10:01:00", "cancelled", "replaced")]
+    assert world.said("Replaced") == [
+        "the run due 2026-03-02T10:01:00Z was cancelled: "
+        "the one due 2026-03-02T10:02:00Z replaces it"
+    ]
     assert [(each.ref, each.why) for each in world.deleted] == [(first.ref, "replaced")]
     assert len(world.jobs) == 1
 
@@ -96,6 +100,7 @@ def test_a_queued_run_beyond_its_starting_deadline_is_missed_when_its_turn_comes
     world = World().see(seen).run_until("10:02:50")
     world.succeed(seen, "10:01")
     assert world.ends()[-1] == ("10:02:00", "missed", "deadline")
+    assert world.said("Missed") == ["the run due 2026-03-02T10:02:00Z was missed: deadline"]
     assert world.started() == ["10:01:00"]
 
 

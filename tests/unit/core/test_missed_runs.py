@@ -96,6 +96,7 @@ def test_a_run_later_than_its_starting_deadline_is_missed_even_within_grace():
     world = World().see(cron(TEN_MINUTELY, starting_deadline_s=5)).run_until("10:05")
     world.stall_until("10:10:06")
     assert world.ends() == [("10:10:00", "missed", "deadline")]
+    assert world.said("Missed") == ["the run due 2026-03-02T10:10:00Z was missed: deadline"]
 
 
 @pytest.mark.parametrize("deadline_s", [0, 5])

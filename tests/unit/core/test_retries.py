@@ -19,6 +19,9 @@ def test_attempts_are_jobs_of_their_own_after_growing_delays():
     assert [round(at - f) for at, f in zip(began[1:], failed, strict=True)] == [10, 30, 60, 60]
     names = world.names_created()
     assert names[1:] == [f"{names[0]}-r{attempt}" for attempt in (2, 3, 4, 5)]
+    assert world.said("Retrying")[1] == (
+        f"job {names[1]} failed: BackoffLimitExceeded; attempt 3 of at most 5 begins 30 s later"
+    )
 
 
 def test_counters_count_runs_not_attempts():

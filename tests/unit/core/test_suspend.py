@@ -17,6 +17,9 @@ def test_a_suspended_span_is_one_row_and_never_runs(policy):
     world.see(edited(edited(seen))).run_until("10:12:30")
     assert world.started() == ["10:01:00", "10:11:00", "10:12:00"]
     assert world.ends() == [("10:02:00..10:10:00 x9", "skipped", "suspended")]
+    assert world.said("Skipped") == [
+        "9 runs due 2026-03-02T10:02:00Z..2026-03-02T10:10:00Z were skipped: suspended"
+    ]
     assert world.status()["resumedAt"] == "2026-03-02T10:10:30Z"
 
 

@@ -229,45 +229,6 @@ def test_an_older_list_after_a_newer_event_is_not_believed():
     assert world.started() == []
 
 
-# --- rejections -------------------------------------------------------------------------------
-
-
-def test_a_rejected_schedule_starts_nothing_and_says_why():
-    good = cron(EVERY_FIVE_MINUTES)
-    world = World().see(good).run_until("10:06").see(rejection(good)).run_until("10:20")
-    assert world.started() == ["10:05:00"]
-    assert world.condition("ScheduleAccepted") == ("False", "Invalid")
-    assert world.condition("Ready") == ("False", "Invalid")
-    assert world.said("Invalid") == ["spec.schedule: month 13 does not exist"]
-
-
-def test_a_rejected_schedule_does_not_disturb_the_others():
-    good, other = cron(EVERY_FIVE_MINUTES), cron(EVERY_FIVE_MINUTES, name="other")
-    world = World().see(other).see(rejection(good)).run_until("10:06")
-    assert world.started("other") == ["10:05:00"]
-
-
-def test_rolled_back_to_the_old_spec_the_timing_never_changed():
-    good = cron(EVERY_FIVE_MINUTES)
-    world = World().see(good).run_until("10:06").see(rejection(good)).run_until("10:17")
-    world.see(edited(edited(good))).run_until("10:21")
-    assert world.started() == ["10:05:00", "10:15:00", "10:20:00"]
-    assert world.ends() == [("10:10:00", "missed", "superseded")]
-    assert world.status()["timing"]["since"] == "2026-03-02T10:00:00Z"
-
-
-def test_a_job_of_a_rejected_schedule_is_still_followed_to_its_end():
-    good = cron(EVERY_FIVE_MINUTES)
-    world = World().see(good).run_until("10:06").see(rejection(good))
-    world.succeed(good, "10:05")
-    assert world.counts() == {"succeeded": 1}
-
-
-def test_a_schedule_rejected_at_first_sight_claims_no_mark():
-    world = World().see(rejection(cron(EVERY_FIVE_MINUTES)))
-    assert "mark" not in world.status()
-
-
 FAR = instant("9999-01-01T00:00:00Z")
 
 
