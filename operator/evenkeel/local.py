@@ -11,6 +11,7 @@ missed runs once, jobs due together go by priority. Nothing is stored: a new pro
 
 import asyncio
 import datetime as dt
+import inspect
 import logging
 import threading
 from collections import Counter
@@ -52,8 +53,12 @@ from evenkeel.model import (
 from evenkeel.resource.job import job_name
 from evenkeel.resource.status import EMPTY
 from evenkeel.settings import Settings
+from evenkeel.when.compile import LONGEST_INTERVAL_S
 
 Callback = Callable[[str, dt.datetime], object]
+
+HIGHEST_PRIORITY = 1000
+"""As a ScheduledJob's; the lowest is as far below 0."""
 
 UNIT_S = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
 
@@ -89,8 +94,7 @@ class Schedule:
         self, id: str, minute: int, callback: Callback | None = None, *, priority: int = 0
     ) -> None:
         """Once an hour at that minute, UTC. The same id again: the newer takes its place."""
-        if not 0 <= minute <= 59:
-            raise BadField("minute", f"{minute} is not between 0 and 59")
+        _whole("minute", minute, 0, 59)
         self._add(id, callback, priority, lambda _: Hourly(minute))
 
     def add_interval(
@@ -105,11 +109,9 @@ class Schedule:
         """`every` units after the start (or after it was added) plus `offset`, and so on."""
         if unit not in UNIT_S:
             raise BadField("unit", f"{unit!r} is not one of {', '.join(UNIT_S)}")
-        if every < 1:
-            raise BadField("every", f"{every} is not a positive number")
-        if not 0 <= offset < every:
-            raise BadField("offset", f"{offset} is not below every ({every})")
         scale = UNIT_S[unit]
+        _whole("every", every, 1, LONGEST_INTERVAL_S // scale)
+        _whole("offset", offset, 0, every - 1)
         self._add(id, callback, priority, lambda now: Interval(every * scale, offset * scale, now))
 
     def remove(self, id: str) -> None:
@@ -146,6 +148,10 @@ class Schedule:
         priority: int,
         rule: Callable[[Instant], Hourly | Interval],
     ) -> None:
+        if not isinstance(id, str) or not id:
+            raise BadField("id", f"{id!r} is not a name")
+        _whole("priority", priority, -HIGHEST_PRIORITY, HIGHEST_PRIORITY)
+        _check_callback(callback)
         with self._lock:
             self._count += 1
             uid = f"{id}#{self._count}"
@@ -193,6 +199,27 @@ class Schedule:
     def _callback(self, uid: str) -> Callback | None:
         with self._lock:
             return self._callbacks.get(uid)
+
+
+def _whole(field: str, value: int, least: int, most: int) -> None:
+    """Refused here, in the caller's own line: the loop would only find out at the due time."""
+    if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
+        raise BadField(field, f"{value!r} is not a whole number between {least} and {most}")
+
+
+def _check_callback(callback: Callback | None) -> None:
+    if callback is None:
+        return
+    if not callable(callback):
+        raise BadField("callback", f"{callback!r} cannot be called")
+    if inspect.iscoroutinefunction(callback):
+        raise BadField("callback", "is called in a thread; wrap it: asyncio.run(work())")
+    try:
+        inspect.signature(callback).bind("id", None)
+    except TypeError as error:
+        raise BadField("callback", f"is called with an id and a due time: {error}") from None
+    except ValueError:
+        return  # built in: it has no signature to look at
 
 
 class _Running:

@@ -123,6 +123,12 @@ class Settings(pydantic.BaseModel):
         return found
 
 
+_FIELDS_IN_SECONDS = [name for name in Settings.model_fields if name.endswith("_s")]
+_NUMBER_MISTAKES = {
+    f"{kind}_{what}" for kind in ("int", "float") for what in ("parsing", "type", "from_float")
+}
+
+
 def load(
     *, file: Path | None, environment: Mapping[str, str] = os.environ, **flags: object
 ) -> Settings:
@@ -143,6 +149,11 @@ def load(
         first = error.errors()[0]
         where = ".".join(_name_in_file(str(part)) for part in first["loc"])
         message = first["msg"].removeprefix("Value error, ")
+        if first["type"] in _NUMBER_MISTAKES:
+            seconds = any(_name_in_file(name) == where for name in _FIELDS_IN_SECONDS)
+            message = f"write a plain number{' of seconds' if seconds else ''}, such as 30"
+        elif first["type"] == "tuple_type":
+            message = "write a list, such as [shop, web]"
         if first["type"] == "extra_forbidden":
             message = "there is no such setting"
             if near := difflib.get_close_matches(where, list(aliases), n=1):

@@ -251,12 +251,19 @@ def test_a_kubeconfig_that_leads_nowhere(
 
 
 @pytest.mark.parametrize(
-    "content",
-    [None, "", "a: [", "- a", "text", "\x00\x01"],
+    ("content", "words"),
+    [
+        (None, "there is no such file"),
+        ("", ""),
+        ("a: 1\ntoken: [secret", "line 2 is not YAML"),
+        ("- a", ""),
+        ("text", ""),
+        ("\x00\x01", ""),
+    ],
     ids=["not there", "empty", "no YAML", "a list", "a word", "binary"],
 )
 def test_a_kubeconfig_that_is_none(
-    here: Callable[..., Done], tmp_path: Path, content: str | None
+    here: Callable[..., Done], tmp_path: Path, content: str | None, words: str
 ) -> None:
     file = tmp_path / "kubeconfig"
     if content is not None:
@@ -265,7 +272,10 @@ def test_a_kubeconfig_that_is_none(
     done = here("run", "--kubeconfig", str(file))
 
     assert done.returncode == REFUSED
-    assert f"kubeconfig {file}" in sentence_of(done)
+    sentence = sentence_of(done)
+    assert f"kubeconfig {file}" in sentence
+    assert words in sentence
+    assert "secret" not in sentence
 
 
 def test_a_kubeconfig_that_cannot_be_read(here: Callable[..., Done], tmp_path: Path) -> None:

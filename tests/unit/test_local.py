@@ -194,18 +194,50 @@ def test_a_machine_that_slept_for_days_goes_on(caplog):
     assert day.schedule.counts()["missed"] == 3 * 48 - 1
 
 
-def test_what_cannot_be_meant_is_refused_with_a_sentence():
+async def a_coroutine(id: str, due: dt.datetime) -> None:
+    """What a thread cannot call."""
+
+
+WRONG = {
+    "a minute beyond the hour": ("minute", lambda it: it.add_hourly("x", 60)),
+    "a minute in words": ("minute", lambda it: it.add_hourly("x", "17")),
+    "a minute and a half": ("minute", lambda it: it.add_hourly("x", 17.5)),
+    "no time at all": ("every", lambda it: it.add_interval("x", 0)),
+    "a part of a minute": ("every", lambda it: it.add_interval("x", 1.5)),
+    "yes": ("every", lambda it: it.add_interval("x", True)),
+    "more than a year": ("every", lambda it: it.add_interval("x", 53, unit="w")),
+    "an offset as long as the interval": ("offset", lambda it: it.add_interval("x", 5, offset=5)),
+    "an offset before it": ("offset", lambda it: it.add_interval("x", 5, offset=-1)),
+    "a unit nobody knows": ("unit", lambda it: it.add_interval("x", 5, unit="month")),
+    "a number for a name": ("id", lambda it: it.add_interval(7, 5)),
+    "no name": ("id", lambda it: it.add_interval("", 5)),
+    "a priority in words": ("priority", lambda it: it.add_interval("x", 5, priority="high")),
+    "a priority beyond all": ("priority", lambda it: it.add_interval("x", 5, priority=1001)),
+    "a name of a callback": ("callback", lambda it: it.add_interval("x", 5, callback="work")),
+    "a coroutine": ("callback", lambda it: it.add_interval("x", 5, callback=a_coroutine)),
+    "too few places for what it is told": (
+        "callback",
+        lambda it: it.add_interval("x", 5, callback=lambda: None),
+    ),
+}
+
+
+@pytest.mark.parametrize(("field", "wrong"), WRONG.values(), ids=WRONG)
+def test_what_cannot_be_meant_is_refused_with_a_sentence(field, wrong):
     schedule = Schedule()
-    for wrong in (
-        lambda: schedule.add_hourly("x", 60),
-        lambda: schedule.add_interval("x", 0),
-        lambda: schedule.add_interval("x", 5, offset=5),
-        lambda: schedule.add_interval("x", 5, unit="month"),
-    ):
-        with pytest.raises(BadField):
-            wrong()
-    with pytest.raises(KeyError):
-        schedule.remove("nobody")
+    with pytest.raises(BadField) as refusal:
+        wrong(schedule)
+    assert refusal.value.field == field
+    with pytest.raises(KeyError):  # and nothing of it is left
+        schedule.remove("x")
+
+
+def test_a_callback_that_is_built_in_is_taken_as_it_is():
+    schedule = Schedule()
+    schedule.add_interval("x", 5, callback=print)
+    schedule.add_interval("y", 5, callback=dict)  # has no signature to look at
+    schedule.remove("x")
+    schedule.remove("y")
 
 
 # --- in real seconds --------------------------------------------------------------------------

@@ -54,6 +54,9 @@ def test_namespaces_in_the_environment(text, names):
 BAD = {
     "a name that is none": ("speed: 3", ["speed"]),
     "a word for a number": ("grace: soon", ["grace", "number"]),
+    "a duration for a number": ("grace: 30s", ["grace: write a plain number of seconds"]),
+    "a word for a count": ("inboxSize: many", ["inboxSize: write a plain number, such"]),
+    "one namespace without brackets": ("namespaces: shop", ["namespaces: write a list"]),
     "too long a lookahead": ("lookahead: 90000", ["lookahead", "64800"]),
     "a rebuild after the index has run dry": (
         "indexRebuild: 700",

@@ -4,6 +4,7 @@ Read again when the server says 401, so rotated tokens and certificates are take
 """
 
 import hashlib
+import os
 import ssl
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -35,6 +36,10 @@ class Credentials:
 def load(kubeconfig: Path | None) -> Credentials:
     """From that kubeconfig, or from the Pod's service account. CannotStart says what is wrong."""
     configuration = client.Configuration()
+    if kubeconfig is not None and not any(
+        Path(part).exists() for part in str(kubeconfig).split(os.pathsep)
+    ):
+        raise CannotStart(f"cannot use kubeconfig {kubeconfig}: there is no such file")
     try:
         if kubeconfig is not None:
             config.load_kube_config(  # type: ignore[no-untyped-call]
@@ -83,4 +88,7 @@ def _context(configuration: client.Configuration) -> ssl.SSLContext:
 
 
 def _first_line(error: BaseException) -> str:
+    if isinstance(error, yaml.MarkedYAMLError) and error.problem_mark is not None:
+        # Not the lines themselves, which yaml would quote: there are secrets among them.
+        return f"line {error.problem_mark.line + 1} is not YAML: {error.problem}"
     return (str(error).splitlines() or [type(error).__name__])[0]

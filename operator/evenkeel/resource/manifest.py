@@ -5,6 +5,7 @@ and the rest is still read; kinds that are none of ours become Notes. Fields tha
 CRD are refused here, as kubectl's strict validation refuses them; `read` alone ignores them.
 """
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -16,6 +17,9 @@ from evenkeel.resource.documents import Found, Problem, objects
 from evenkeel.resource.names import API_VERSION, GROUP, KIND
 from evenkeel.resource.read import read
 from evenkeel.resource.v1alpha1 import Part, Spec
+
+_LABEL = re.compile("[a-z0-9]([-a-z0-9]*[a-z0-9])?")
+_SUBDOMAIN = re.compile(rf"{_LABEL.pattern}(\.{_LABEL.pattern})*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +70,8 @@ def _take(
     raw = found.object
     name = _name(raw)
     try:
+        if is_cronjob(raw) or raw.get("kind") == KIND:
+            _refuse_name(raw)
         if is_cronjob(raw):
             raw = from_cronjob(raw)
         elif raw.get("kind") == KIND and raw.get("apiVersion") == API_VERSION:
@@ -111,6 +117,22 @@ def _name(raw: Mapping[str, Any]) -> str:
     if not isinstance(name, str):
         return ""
     return f"{ns if isinstance(ns, str) else 'default'}/{name}"[:320]
+
+
+def _refuse_name(raw: Mapping[str, Any]) -> None:
+    """What the API server would say of it; that one is there at all, `read` asks."""
+    metadata = raw.get("metadata")
+    if not isinstance(metadata, Mapping):
+        return
+    for part, pattern, limit in (("name", _SUBDOMAIN, 253), ("namespace", _LABEL, 63)):
+        text = metadata.get(part)
+        if isinstance(text, str) and text and not (len(text) <= limit and pattern.fullmatch(text)):
+            dots = ", dots" if pattern is _SUBDOMAIN else ""
+            raise BadField(
+                f"metadata.{part}",
+                f"must be at most {limit} lowercase letters, digits{dots} and hyphens, "
+                "with a letter or digit at each end",
+            )
 
 
 def _refuse_unknown(raw: Mapping[str, Any]) -> None:

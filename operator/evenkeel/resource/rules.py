@@ -78,6 +78,19 @@ def _useless(field: str, there: str, works_with: tuple[str, ...], kind: str) -> 
     )
 
 
+def _whole_days_only(field: str, there: str) -> Rule:
+    return Rule(
+        field=field,
+        cel=f"!({there}) || !has(self.interval) || {_WHOLE_DAYS_CEL}",
+        sentence=f"{field} works with whole days only: write interval.every in d or w",
+        holds=lambda spec: (
+            not _is_there(spec, field)
+            or spec.interval is None
+            or _is_whole_days(spec.interval.every)
+        ),
+    )
+
+
 def _names(names: tuple[str, ...]) -> str:
     return names[0] if len(names) == 1 else ", ".join(names[:-1]) + " and " + names[-1]
 
@@ -136,17 +149,8 @@ def _rules() -> Iterator[Rule]:
         sentence="placement.pinned works without interval.offset only: an offset is never moved",
         holds=lambda spec: not (_is_there(spec, "placement.pinned") and _is_fixed(spec)),
     )
-    yield Rule(
-        field="placement.window",
-        cel="!has(self.placement) || !has(self.placement.window) || !has(self.interval)"
-        f" || {_WHOLE_DAYS_CEL}",
-        sentence="placement.window works with whole days only: write interval.every in d or w",
-        holds=lambda spec: (
-            not _is_there(spec, "placement.window")
-            or spec.interval is None
-            or _is_whole_days(spec.interval.every)
-        ),
-    )
+    yield _whole_days_only("placement.window", "has(self.placement) && has(self.placement.window)")
+    yield _whole_days_only("dst", "has(self.dst)")
     yield Rule(
         field="placement.window",
         cel="!has(self.placement) || !has(self.placement.window)"

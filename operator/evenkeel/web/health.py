@@ -70,7 +70,8 @@ class HealthServer:
 
 
 def _address(listen: str) -> tuple[str, int]:
-    host, _, port = listen.rpartition(":")
-    if not port.isdecimal() or int(port) > 65535:
+    host, colon, port = listen.rpartition(":")
+    # Without a colon it would mean every address of the machine, which nobody has written.
+    if not colon or not port.isdecimal() or int(port) > 65535:
         raise BadSetting(f"listen: {listen!r} is not an address such as 127.0.0.1:8080")
     return host.strip("[]") or "0.0.0.0", int(port)  # noqa: S104 - ":8080" asks for it

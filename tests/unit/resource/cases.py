@@ -202,6 +202,12 @@ REFUSED_BY_BOTH: tuple[Bad, ...] = (
         "placement.window works with whole days only",
     ),
     Bad(
+        "daylight saving for an interval that is no whole day",
+        spec(interval={"every": "25m"}, dst={"gap": "Skip"}),
+        "spec.dst",
+        "dst works with whole days only",
+    ),
+    Bad(
         "a window for an interval too long to reckon with",
         spec(interval={"every": "86400000000s"}, placement={"window": NIGHT}),
         "spec.placement.window",

@@ -140,6 +140,23 @@ POISON: dict[str, tuple[str, str]] = {
         HEAD + f"spec: {{hourly: {{minute: 1}}, jobTemplate: {json.dumps(TEMPLATE)}}}",
         "document 1: metadata.name: is required",
     ),
+    "a name with capitals": (
+        manifest("Upper_Case"),
+        "default/Upper_Case: metadata.name: must be at most 253 lowercase letters, digits, dots",
+    ),
+    "a name that is too long": (
+        manifest("n" * 254),
+        "metadata.name: must be at most 253 lowercase letters",
+    ),
+    "a namespace with a dot": (
+        manifest("x").replace("{name: x}", "{name: x, namespace: a.b}"),
+        "a.b/x: metadata.namespace: must be at most 63 lowercase letters, digits and hyphens",
+    ),
+    "a CronJob with a bad name": (
+        "apiVersion: batch/v1\nkind: CronJob\nmetadata: {name: -x}\n"
+        f"spec: {{schedule: 0 * * * *, jobTemplate: {json.dumps(TEMPLATE)}}}\n",
+        "default/-x: metadata.name: must be",
+    ),
     "a CronJob without a spec": (
         "apiVersion: batch/v1\nkind: CronJob\nmetadata: {name: x}\n",
         "default/x: spec: must be an object",
