@@ -1,7 +1,8 @@
 """At the end of a process every status is written, those that a worker is writing included."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
 from typing import Any
 
 from tests.unit.kube.scripted import Desk, ScriptedApi, status, virtually
@@ -24,27 +25,35 @@ class ASlowServer:
         raise AssertionError
 
 
+@asynccontextmanager
+async def working(
+    api: Any, clock_: Any, *, revision: Callable[[str], int] = lambda uid: 1, in_flight: int = 2
+) -> AsyncIterator[StatusSync]:
+    """A status sync with its workers, which end as the operator ends them."""
+    it = StatusSync(
+        api,
+        Desk().inbox,
+        clock_,
+        lambda uid: ("shop", uid, {}, revision(uid)),
+        in_flight=in_flight,
+        busy=lambda: False,
+    )
+    workers = asyncio.create_task(it.run())
+    yield it
+    workers.cancel()
+    await asyncio.gather(workers, return_exceptions=True)
+
+
 def test_a_write_on_its_way_is_waited_for():
     api = ASlowServer()
 
     async def whole(clock_):
-        it = StatusSync(
-            api,
-            Desk().inbox,
-            clock_,
-            lambda uid: ("shop", uid, {}, 1),
-            in_flight=2,
-            busy=lambda: False,
-        )
-        workers = asyncio.create_task(it.run())
-        for uid in ("one", "two"):
-            it.dirty(uid)
-        await clock.sleep(1)  # both are on their way
+        async with working(api, clock_) as it:
+            for uid in ("one", "two"):
+                it.dirty(uid)
+            await clock.sleep(1)  # both are on their way
 
-        await it.flush(within_s=10)
-
-        workers.cancel()  # as the operator does
-        await asyncio.gather(workers, return_exceptions=True)
+            assert await it.flush(within_s=10) == 0
 
     virtually(whole)
     assert sorted(api.written) == ["one", "two"]
@@ -56,100 +65,15 @@ def test_what_changed_while_it_was_written_is_written_again():
     api, revisions = ASlowServer(), {"one": 1}
 
     async def whole(clock_):
-        it = StatusSync(
-            api,
-            Desk().inbox,
-            clock_,
-            lambda uid: ("shop", uid, {}, revisions[uid]),
-            in_flight=2,
-            busy=lambda: False,
-        )
-        workers = asyncio.create_task(it.run())
-        it.dirty("one")
-        await clock.sleep(1)
-        revisions["one"] = 2
+        async with working(api, clock_, revision=revisions.__getitem__) as it:
+            it.dirty("one")
+            await clock.sleep(1)
+            revisions["one"] = 2
 
-        await it.flush(within_s=10)
-
-        workers.cancel()
-        await asyncio.gather(workers, return_exceptions=True)
+            assert await it.flush(within_s=10) == 0
 
     virtually(whole)
     assert api.written == ["one", "one"]
-
-
-def test_a_server_that_does_not_answer_is_not_waited_for_for_ever():
-    api = ASlowServer()
-    ended_at = []
-
-    async def whole(clock_):
-        it = StatusSync(
-            api,
-            Desk().inbox,
-            clock_,
-            lambda uid: ("shop", uid, {}, 1),
-            in_flight=1,
-            busy=lambda: False,
-        )
-        workers = asyncio.create_task(it.run())
-        it.dirty("one")
-        await clock.sleep(0.5)
-        began = clock_.monotonic()
-        await it.flush(within_s=1)
-        ended_at.append(clock_.monotonic() - began)
-        workers.cancel()
-        await asyncio.gather(workers, return_exceptions=True)
-
-    virtually(whole)
-    assert ended_at[0] <= 1.01
-
-
-def test_what_could_not_be_written_is_counted_and_the_time_kept():
-    """Four are on their way when the time is over, the workers' one and its own, and two wait."""
-    api = ASlowServer()
-    ended = []
-
-    async def whole(clock_):
-        it = StatusSync(
-            api,
-            Desk().inbox,
-            clock_,
-            lambda uid: ("shop", uid, {}, 1),
-            in_flight=2,
-            busy=lambda: False,
-        )
-        workers = asyncio.create_task(it.run())
-        for number in range(6):
-            it.dirty(str(number))
-        await clock.sleep(0.5)
-        began = clock_.monotonic()
-        unwritten = await it.flush(within_s=1)
-        ended.append((unwritten, clock_.monotonic() - began))
-        workers.cancel()
-        await asyncio.gather(workers, return_exceptions=True)
-
-    virtually(whole)
-    unwritten, took_s = ended[0]
-    assert unwritten == 6
-    assert took_s <= 1.01
-
-
-def test_a_write_that_fails_at_the_end_is_counted():
-    async def whole(clock_):
-        api = ScriptedApi([status(500, "InternalError")])
-        it = StatusSync(
-            api,
-            Desk().inbox,
-            clock_,
-            lambda uid: ("shop", uid, {}, 1),
-            in_flight=2,
-            busy=lambda: False,
-        )
-        it.dirty("one")
-        assert await it.flush(within_s=1) == 1
-        assert len(api.calls) == 1
-
-    virtually(whole)
 
 
 def test_from_the_call_on_no_change_is_lost():
@@ -157,25 +81,55 @@ def test_from_the_call_on_no_change_is_lost():
     api, revisions = ASlowServer(), {"one": 1}
 
     async def whole(clock_):
-        it = StatusSync(
-            api,
-            Desk().inbox,
-            clock_,
-            lambda uid: ("shop", uid, {}, revisions[uid]),
-            in_flight=2,
-            busy=lambda: False,
-        )
-        workers = asyncio.create_task(it.run())
-        it.dirty("one")
-        await clock.sleep(1)
-        revisions["one"] = 2
+        async with working(api, clock_, revision=revisions.__getitem__) as it:
+            it.dirty("one")
+            await clock.sleep(1)
+            revisions["one"] = 2
 
-        flushing = it.flush(within_s=10)
-        await clock.sleep(1.5)
-        assert await flushing == 0
-
-        workers.cancel()
-        await asyncio.gather(workers, return_exceptions=True)
+            flushing = it.flush(within_s=10)
+            await clock.sleep(1.5)
+            assert await flushing == 0
 
     virtually(whole)
     assert api.written == ["one", "one"]
+
+
+def test_what_could_not_be_written_is_counted_and_the_time_kept():
+    """Two are on their way when the time begins, and four wait."""
+
+    async def whole(clock_):
+        async with working(ASlowServer(), clock_) as it:
+            for number in range(6):
+                it.dirty(str(number))
+            await clock.sleep(0.5)
+            began = clock_.monotonic()
+
+            assert await it.flush(within_s=1) == 6
+            assert clock_.monotonic() - began <= 1.01
+
+    virtually(whole)
+
+
+def test_a_server_that_does_not_answer_is_not_waited_for_for_ever():
+    async def whole(clock_):
+        async with working(ASlowServer(), clock_, in_flight=1) as it:
+            it.dirty("one")
+            await clock.sleep(0.5)
+            began = clock_.monotonic()
+
+            assert await it.flush(within_s=1) == 1
+            assert clock_.monotonic() - began <= 1.01
+
+    virtually(whole)
+
+
+def test_a_write_that_fails_at_the_end_is_counted():
+    api = ScriptedApi([status(500, "InternalError")])
+
+    async def whole(clock_):
+        async with working(api, clock_, in_flight=1) as it:
+            it.dirty("one")
+            assert await it.flush(within_s=1) == 1
+
+    virtually(whole)
+    assert len(api.calls) == 1
