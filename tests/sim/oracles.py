@@ -20,6 +20,7 @@ from tests.sim.reading import (
     may_vanish,
     name_of,
     read_instant,
+    refused_since,
     since_of,
     timings_in_force,
     was_due,
@@ -54,6 +55,7 @@ def violations(outcome: Outcome) -> list[str]:
         found += _never_backwards(outcome)
         found += _every_due_time_has_one_verdict(outcome)
         found += _verdicts_are_true(outcome)
+        found += _nothing_by_a_timing_that_a_mistake_ended(outcome)
     found += _all_is_written(outcome)
     found += _no_hot_loop(outcome)
     found += _nothing_is_left_over(outcome)
@@ -217,6 +219,22 @@ def _verdicts_are_true(outcome: Outcome) -> Iterator[str]:
             yield f"{where}: {status['counts']['succeeded']} succeeded, but {succeeded} Jobs did"
         if status["counts"]["succeeded"] < len(settled) and not deletable and not may_vanish(item):
             yield f"{where}: {status['counts']['succeeded']} succeeded of {len(settled)} that did"
+
+
+def _nothing_by_a_timing_that_a_mistake_ended(outcome: Outcome) -> Iterator[str]:
+    """Between an edit that is refused and another timing that mends it nothing is due."""
+    if "wall" in outcome.world.tags:
+        return
+    for uid, stored in outcome.statuses.items():
+        refused: Instant | None = None
+        for (_, old), (_, new) in itertools.pairwise(stored):
+            refused = refused_since(old)
+            if refused is None or since_of(new) == since_of(old):
+                continue
+            mended = read_instant(since_of(new) or "")
+            for job in outcome.jobs.values():
+                if job.uid == uid and refused < job.due <= mended:
+                    yield f"{job.name} was created: by {rfc3339.show(refused)} its timing had ended"
 
 
 def _all_is_written(outcome: Outcome) -> Iterator[str]:

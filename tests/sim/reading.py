@@ -63,6 +63,14 @@ def was_due(outcome: Outcome, job: Created) -> bool:
     )
 
 
+def refused_since(status: Json) -> Instant | None:
+    """Since when the spec could not be accepted."""
+    for condition in status.get("conditions") or ():
+        if condition["type"] == "ScheduleAccepted" and condition["status"] == "False":
+            return read_instant(condition["lastTransitionTime"])
+    return None
+
+
 def faults_of(outcome: Outcome) -> set[str]:
     weather = outcome.processes[0].play.weather
     return set(getattr(weather, "calls", ()))

@@ -25,6 +25,8 @@ what was rendered for a run that another process made stayed         281
 facts of Jobs, and times of status writes, of deleted schedules      9, 4
   stayed
 an edit while the clock was set back reached behind the creation     1510
+what a timing made due after a refused edit had ended it was         10108, 10145
+  launched when another edit mended that
 """
 
 import pytest
@@ -73,6 +75,8 @@ LATER = (
     2845,
     3287,
     3347,
+    10108,
+    10145,
 )
 
 

@@ -19,6 +19,9 @@ NEW_YEAR = 1_798_761_600
 
 EVER = float("inf")
 
+MISTAKES_FROM = 10_000
+"""From this seed on users make edits that are refused. What was found below stays what it was."""
+
 
 @dataclass(frozen=True, slots=True)
 class Deed:
@@ -103,6 +106,8 @@ def from_seed(seed: int) -> World:
         )
         deeds.append(Deed(begin, "create", name, spec, ns=ns))
         deeds += _life(rng, name, ns, begin=begin, end=chaos_s, base=base, tags=tags)
+        if seed >= MISTAKES_FROM:
+            deeds += _mistakes(rng, name, ns, begin=begin, end=chaos_s)
     if rng.random() < 0.2:
         tags.add("wall")
         jump = rng.choice((-7_200.0, -20.0, -3.0, 5.0, 45.0, 7_200.0))
@@ -172,6 +177,19 @@ def _spec(rng: Random, *, base: int, chaos_s: float) -> tuple[Json, float]:
     if rng.random() < 0.7:
         spec["endTime"] = rfc3339.show(base + int(chaos_s) + 30)
     return spec, period
+
+
+def _mistakes(rng: Random, name: str, ns: str, *, begin: float, end: float) -> list[Deed]:
+    """A zone that does not exist, and how it is mended."""
+    if rng.random() < 0.5:
+        return []
+    at_s = float(int(rng.uniform(begin + 2, end))) + rng.choice((0.0, 0.4, 0.99))
+    none = dict.fromkeys(("schedule", "hourly", "interval", "at"))
+    other = none | {"interval": {"every": f"{rng.choice((15, 40))}s", "offset": "3s"}}
+    mended = {"timeZone": None} | rng.choice(({}, other, other))
+    mend_s = at_s + rng.choice((0.5, rng.uniform(1, 60)))
+    wrong, right = {"spec": {"timeZone": "Mars/Phobos"}}, {"spec": mended}
+    return [Deed(at_s, "patch", name, wrong, ns=ns), Deed(mend_s, "patch", name, right, ns=ns)]
 
 
 def _life(
