@@ -8,7 +8,7 @@ from typing import Any
 from tests.sim.outcome import Created, Outcome
 from tests.sim.server import SCHEDULED_JOB, Json
 
-from evenkeel.model import Instant, Schedule
+from evenkeel.model import Instant, Schedule, Timing
 from evenkeel.resource import rfc3339
 from evenkeel.resource.read import read
 from evenkeel.resource.status import timing_from_fields, timing_hash
@@ -57,10 +57,13 @@ def was_due(outcome: Outcome, job: Created) -> bool:
     """By any of the specs there were; which of them the operator had seen is not known here."""
     schedules = (read(item) for item in outcome.specs[job.uid])
     return any(
-        isinstance(schedule, Schedule)
-        and compile_timing(schedule.timing, seed=schedule.key).count(job.due, job.due + 1)
+        isinstance(schedule, Schedule) and was_due_by(schedule.timing, job)
         for schedule in schedules
     )
+
+
+def was_due_by(timing: Timing, job: Created) -> bool:
+    return bool(compile_timing(timing, seed="").count(job.due, job.due + 1))
 
 
 def refused_since(status: Json) -> Instant | None:
