@@ -81,13 +81,9 @@ class Herd:
         assert self.deletions() == [], "a Job was created, deleted, created again"
 
     def deletions(self) -> list[str]:
-        log = self.world.cluster.audit_log
-        assert log
-        with log.open() as lines:
-            events = [json.loads(line) for line in lines if f'"{self.ns}"' in line]
         return [
             event["objectRef"]["name"]
-            for event in events
+            for event in self.world.cluster.audited(f'"{self.ns}"')
             if event["verb"] == "delete" and event["objectRef"]["resource"] == "jobs"
         ]
 
