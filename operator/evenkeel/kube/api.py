@@ -1,5 +1,6 @@
 """The port to the API server: two verbs, and what their answers mean. No client, no I/O."""
 
+import re
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
@@ -18,6 +19,39 @@ loop a tenth of its start."""
 
 SCHEDULES = f"/apis/{API_VERSION}"
 JOBS = "/apis/batch/v1"
+
+
+DEEPEST = 600
+"""Levels of JSON that are read. Every reader here ends at some thousand (orjson at 1,024, the
+standard library, which kopf uses for its watch, at 1,000); an API server takes 10,000. Deeper than
+the 254 that orjson writes, so what was cut is refused and never launched."""
+
+_NEST = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|[][{}]')
+
+
+def load_json(text: bytes) -> Any:
+    """One object nested deeper than can be read must not hide all those beside it."""
+    try:
+        return orjson.loads(text)
+    except orjson.JSONDecodeError:
+        return orjson.loads(shallow(text))
+
+
+def shallow(text: bytes) -> bytes:
+    """What lies deeper than DEEPEST is null. Slow, and only called where it may be needed."""
+    kept: list[bytes] = []
+    depth = begin = 0
+    for token in _NEST.finditer(text):
+        match text[token.start()]:
+            case 0x7B | 0x5B:
+                depth += 1
+                if depth == DEEPEST + 1:
+                    kept += (text[begin : token.start()], b"null")
+            case 0x7D | 0x5D:
+                if depth == DEEPEST + 1:
+                    begin = token.end()
+                depth -= 1
+    return b"".join((*kept, text[begin:])) if kept else text
 
 
 class NotSent(Exception):
@@ -43,7 +77,7 @@ class Reply:
     def json(self) -> dict[str, Any]:
         """The body; what is no JSON object is an empty one: a proxy may answer HTML."""
         try:
-            content = orjson.loads(self.body)
+            content = load_json(self.body)
         except orjson.JSONDecodeError:
             return {}
         return content if isinstance(content, dict) else {}

@@ -9,16 +9,15 @@ import asyncio
 import itertools
 import logging
 import threading
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any, cast
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from typing import Any, Self, cast
 
 import aiohttp
 import kopf
-import orjson
 import uvloop
 
 from evenkeel import clock
-from evenkeel.kube.api import UNCOMPRESSED
+from evenkeel.kube.api import DEEPEST, UNCOMPRESSED, load_json, shallow
 from evenkeel.kube.credentials import Credentials
 from evenkeel.kube.sights import Sight
 from evenkeel.resource.names import GROUP, PLURAL, VERSION
@@ -42,10 +41,36 @@ class _NoDiffBase(kopf.DiffBaseStorage):
 
 class _QuickResponse(aiohttp.ClientResponse):
     """Kopf's lists, read by orjson: the standard library's reader held the interpreter's lock for
-    125 ms a page."""
+    125 ms a page. Of what it watches, an object that is nested too deeply for that reader is cut
+    where it would give up: kopf would end over it, and so would all schedules over one."""
+
+    async def start(self, connection: Any) -> Self:
+        await super().start(connection)
+        self.content = cast(aiohttp.StreamReader, _ShallowLines(self.content))
+        return self
 
     async def json(self, **_: object) -> Any:
-        return orjson.loads(await self.read())
+        return load_json(await self.read())
+
+
+class _ShallowLines:
+    """A stream whose lines can be read by whoever reads them."""
+
+    def __init__(self, content: aiohttp.StreamReader) -> None:
+        self._content = content
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._content, name)
+
+    async def iter_chunked(self, size: int) -> AsyncIterator[bytes]:
+        rest = b""
+        async for chunk in self._content.iter_chunked(size):
+            *lines, rest = (rest + chunk).split(b"\n")
+            for line in lines:
+                nests = line.count(b"{") + line.count(b"[")
+                yield (shallow(line) if nests > DEEPEST else line) + b"\n"
+        if rest:
+            yield rest
 
 
 class _Patience:
@@ -72,6 +97,7 @@ class KopfThread:
         self._namespaces = namespaces
         self._on_death = on_death
         self._stop = threading.Event()
+        self._asked = False
         self._thread = threading.Thread(target=self._run, name="kopf", daemon=True)
 
     def start(self) -> None:
@@ -86,6 +112,7 @@ class KopfThread:
         """End the thread."""
         # Stopped in the middle of a request, kopf reports the connection that we take from it.
         logging.getLogger("kopf").setLevel(logging.CRITICAL)
+        self._asked = True
         self._stop.set()
         self._thread.join(timeout=3)  # a daemon: it may be left behind
 
@@ -96,18 +123,23 @@ class KopfThread:
                 runner.run(self._operate())
         except BaseException as error:  # noqa: BLE001 - a silent end would be a blind scheduler
             failure = error
-        if not self._stop.is_set():
+        if not self._asked:
             self._on_death(failure)
 
     async def _operate(self) -> None:
-        await kopf.operator(
-            registry=self._registry(),
-            settings=_settings(),
-            standalone=True,
-            clusterwide=not self._namespaces,
-            namespaces=self._namespaces,
-            stop_flag=self._stop,
-        )
+        try:
+            await kopf.operator(
+                registry=self._registry(),
+                settings=_settings(),
+                standalone=True,
+                clusterwide=not self._namespaces,
+                namespaces=self._namespaces,
+                stop_flag=self._stop,
+            )
+        finally:
+            # Kopf waits for the flag in a thread of its own, and the runner waits for that thread:
+            # where kopf has ended by itself, nobody would ever learn of it.
+            self._stop.set()
         # TLS connections say goodbye before the loop closes, or asyncio reports an error.
         await clock.sleep(0.1)
 
