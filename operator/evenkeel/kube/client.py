@@ -10,7 +10,7 @@ import ssl
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from importlib.metadata import version
-from typing import Self
+from typing import Self, TypeVar
 
 import aiohttp
 from kubernetes import config
@@ -18,6 +18,8 @@ from kubernetes import config
 from evenkeel.errors import CannotStart
 from evenkeel.kube.api import JSON, UNCOMPRESSED, NoAnswer, NotSent, Reply
 from evenkeel.kube.credentials import Credentials
+
+T = TypeVar("T")
 
 USER_AGENT = f"evenkeel/{version('evenkeel-operator')}"
 """In a cluster's audit log our writes must be told from kopf's and from people's."""
@@ -147,18 +149,18 @@ class KubeClient:
             if self._credentials is not refused:
                 return True  # somebody else's 401 brought the new ones already
             try:
-                renewed = await asyncio.to_thread(self._load)
+                renewed = await self._apart(self._load)
             except CannotStart as error:  # half written: the next call finds the rest
                 raise NotSent(str(error)) from error
             if renewed.fingerprint == refused.fingerprint:
                 return False
             old, self._credentials = self._session, renewed
-            await self._ask_token()
-            self._open()
+            self._open()  # first: without a token it must not stay with the old certificates
             if old is not None:
                 # Those that still use it get their answers first.
                 self._outgoing.add(old)
                 asyncio.get_running_loop().call_later(self._timeout_s, self._close, old)
+            await self._ask_token()
             return True
 
     async def _authorization(self) -> dict[str, str]:
@@ -170,10 +172,17 @@ class KubeClient:
     async def _ask_token(self) -> None:
         self._authorized_at = asyncio.get_running_loop().time()  # others go on with the old one
         try:
-            self._token = await asyncio.to_thread(self._credentials.headers)
-        except (OSError, config.ConfigException) as error:
+            self._token = await self._apart(self._credentials.headers)
+        except (OSError, ValueError, config.ConfigException) as error:
             self._authorized_at = float("-inf")
             raise NotSent(f"no token: {error}") from error
+
+    async def _apart(self, work: Callable[[], T]) -> T:
+        """In a thread, and not for ever: behind it may stand a program that hangs."""
+        try:
+            return await asyncio.wait_for(asyncio.to_thread(work), self._timeout_s)
+        except TimeoutError as error:
+            raise NotSent("the credentials could not be read in time") from error
 
     def _close(self, session: aiohttp.ClientSession) -> None:
         closing = asyncio.ensure_future(session.close())

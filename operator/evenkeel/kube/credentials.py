@@ -49,20 +49,29 @@ def load(kubeconfig: Path | None) -> Credentials:
             config.load_incluster_config(  # type: ignore[no-untyped-call]
                 client_configuration=configuration
             )
-    except (config.ConfigException, OSError, yaml.YAMLError, ValueError, TypeError) as error:
+    except (
+        config.ConfigException,
+        OSError,
+        yaml.YAMLError,
+        ValueError,
+        TypeError,
+        AttributeError,
+        KeyError,
+    ) as error:
         where = f"kubeconfig {kubeconfig}" if kubeconfig else "in-cluster credentials"
         remedy = "" if kubeconfig else " (outside a cluster, name a file: --kubeconfig)"
         raise CannotStart(f"cannot use {where}: {_first_line(error)}{remedy}") from error
     try:
         context = _context(configuration) if configuration.host.startswith("https") else None
-    except (ssl.SSLError, OSError) as error:
+        found = Credentials(configuration.host.rstrip("/"), context, configuration)
+        fingerprint = _fingerprint(found)
+    except (ssl.SSLError, OSError, config.ConfigException) as error:
         raise CannotStart(f"cannot use the certificates of {kubeconfig}: {error}") from error
     if getattr(configuration, "proxy", None) or getattr(configuration, "tls_server_name", None):
         raise CannotStart(
             f"kubeconfig {kubeconfig}: proxy-url and tls-server-name are not supported"
         )
-    found = Credentials(configuration.host.rstrip("/"), context, configuration)
-    return replace(found, fingerprint=_fingerprint(found))
+    return replace(found, fingerprint=fingerprint)
 
 
 def _fingerprint(credentials: Credentials) -> str:
@@ -88,6 +97,8 @@ def _context(configuration: client.Configuration) -> ssl.SSLContext:
 
 
 def _first_line(error: BaseException) -> str:
+    if isinstance(error, AttributeError | KeyError | TypeError):  # Python's words, not the file's
+        return "a field is missing, or not of the kind that it should be"
     if isinstance(error, yaml.MarkedYAMLError) and error.problem_mark is not None:
         # Not the lines themselves, which yaml would quote: there are secrets among them.
         return f"line {error.problem_mark.line + 1} is not YAML: {error.problem}"

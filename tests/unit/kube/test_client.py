@@ -1,8 +1,11 @@
 """The client against a small server on loopback: what it takes for sent, answered, refused."""
 
 import asyncio
+import itertools
 import socket
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable
+from functools import partial
 
 import pytest
 from aiohttp import web
@@ -164,3 +167,57 @@ async def test_a_watch_that_is_refused_says_why(server: Server, client: KubeClie
     async with client.watch("/jobs", {}) as watch:
         assert watch.status == 410
         assert (await watch.reply()).message == "too old"
+
+
+class Tokens(Credentials):
+    """Whose token takes as long as the test says, or fails."""
+
+    get: Callable[[], dict[str, str]]
+
+    def headers(self) -> dict[str, str]:
+        return type(self).get()
+
+
+async def test_a_token_that_never_comes_does_not_hold_a_call_for_ever(server: Server) -> None:
+    """Behind it may stand a program that hangs."""
+    hang: list[bool] = []
+
+    class Slow(Tokens):
+        @staticmethod
+        def get() -> dict[str, str]:
+            if hang:
+                time.sleep(1)
+            return {}
+
+    configuration = server.credentials().configuration
+    load = partial(Slow, configuration.host, None, configuration, "same")
+    async with KubeClient(load, timeout_s=0.2, connections=4) as client:
+        client._authorized_at = float("-inf")
+        hang.append(True)
+        with pytest.raises(NotSent, match="in time"):
+            await client.call("GET", "/x")
+
+
+async def test_new_certificates_are_used_though_their_token_failed_once(server: Server) -> None:
+    async def refused(_: web.Request) -> web.StreamResponse:
+        return web.Response(status=401)
+
+    fails = [False, True, False, False]
+
+    class Failing(Tokens):
+        @staticmethod
+        def get() -> dict[str, str]:
+            if fails and fails.pop(0):
+                raise OSError("no token today")
+            return {}
+
+    server.answer = refused
+    configuration = server.credentials().configuration
+    prints = itertools.chain(["old"], itertools.repeat("new"))
+    load = lambda: Failing(configuration.host, None, configuration, next(prints))  # noqa: E731
+    async with KubeClient(load, timeout_s=0.3, connections=4) as client:
+        before = client._session
+        with pytest.raises(NotSent, match="no token today"):
+            await client.call("GET", "/x")
+        await client.call("GET", "/x")
+        assert client._session is not before
