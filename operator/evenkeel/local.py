@@ -14,7 +14,7 @@ import datetime as dt
 import inspect
 import logging
 import threading
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -148,7 +148,7 @@ class Schedule:
         priority: int,
         rule: Callable[[Instant], Hourly | Interval],
     ) -> None:
-        if not isinstance(id, str) or not id:
+        if not isinstance(id, str) or not id or not id.isprintable():
             raise BadField("id", f"{id!r} is not a name")
         _whole("priority", priority, -HIGHEST_PRIORITY, HIGHEST_PRIORITY)
         _check_callback(callback)
@@ -197,8 +197,9 @@ class Schedule:
             return [planned(now) for planned in self._jobs.values()]
 
     def _callback(self, uid: str) -> Callback | None:
+        """KeyError: it was removed."""
         with self._lock:
-            return self._callbacks.get(uid)
+            return self._callbacks[uid]
 
 
 def _whole(field: str, value: int, least: int, most: int) -> None:
@@ -232,6 +233,8 @@ class _Running:
         self._workers = ThreadPoolExecutor(schedule._workers, thread_name_prefix="evenkeel")
         self._aio: asyncio.AbstractEventLoop | None = None
         self._early: list[tuple[str, Message] | None] = []
+        self._under_way: set[asyncio.Future[bool]] = set()
+        self._last: deque[Message] = deque()
         self._loop: Loop | None = None
 
     async def main(self) -> None:
@@ -249,10 +252,27 @@ class _Running:
                     self._loop.stop()
                 else:
                     inbox.hint(*early)
-        await self._loop.run()
-        with self._schedule._lock:
-            self._aio = None
-        self._workers.shutdown(wait=True, cancel_futures=True)
+        ended = False
+        try:
+            await self._loop.run()
+            ended = True
+        finally:
+            with self._schedule._lock:
+                self._aio = None
+            # Interrupted, nobody waits, and what waited for a worker must not begin.
+            self._workers.shutdown(wait=ended, cancel_futures=True)
+        await self._count_the_last()
+
+    async def _count_the_last(self) -> None:
+        """Callbacks that were under way have ended since the loop has; it reads no more."""
+        await asyncio.gather(*self._under_way, return_exceptions=True)
+        clock, inbox = self._schedule._clock, self._scheduler.inbox
+        while self._last or len(inbox):
+            while self._last and inbox.offer(self._last[0]):
+                self._last.popleft()
+            for effect in self._scheduler.step(clock.now(), clock.monotonic()).effects:
+                if isinstance(effect, Recorded):
+                    self._carry_out(effect)
 
     def tell(self, uid: str, message: Message) -> None:
         """From any thread, under the schedule's lock: messages keep the order of calls."""
@@ -290,6 +310,13 @@ class _Running:
                 pass
 
     def _start_waiting(self) -> None:
+        try:
+            self._start_all()
+        except BaseException as error:  # noqa: BLE001 - asyncio would only log it, and nothing run
+            assert self._loop is not None
+            self._loop.fail(error)
+
+    def _start_all(self) -> None:
         loop = asyncio.get_running_loop()
         while self._lanes:
             launch = self._lanes.pop()
@@ -303,9 +330,11 @@ class _Running:
             work = loop.run_in_executor(
                 self._workers, self._call_back, launch.run, launch.schedule.name
             )
+            self._under_way.add(work)
             work.add_done_callback(partial(self._called_back, launch, ref))
 
     def _called_back(self, launch: Launch, ref: JobRef, done: asyncio.Future[bool]) -> None:
+        self._under_way.discard(done)
         if done.cancelled():
             return  # stopped before a worker was free for it
         phase = JobPhase.SUCCEEDED if done.result() else JobPhase.FAILED
@@ -313,13 +342,18 @@ class _Running:
         self._report(JobGone(JobFact(ref, launch.run, launch.attempt, phase)))
 
     def _report(self, message: Message) -> None:
-        if not self._scheduler.inbox.offer(message):
+        if self._aio is None:
+            self._last.append(message)
+        elif not self._scheduler.inbox.offer(message):
             asyncio.get_running_loop().call_later(0.01, self._report, message)
 
     def _call_back(self, run: RunId, id: str) -> bool:
         """In a worker thread. True when the callback returned."""
         due = dt.datetime.fromtimestamp(run.due, dt.UTC)
-        callback = self._schedule._callback(run.uid)
+        try:
+            callback = self._schedule._callback(run.uid)
+        except KeyError:
+            return True  # removed while it waited for a worker: nobody counts it either
         if callback is None:
             _log.info("%s due %s", id, due.isoformat())
             return True

@@ -74,6 +74,11 @@ class Loop:
         if not self._scheduler.inbox.offer(Shutdown()):
             asyncio.get_running_loop().call_later(0.05, self.stop)
 
+    def fail(self, error: BaseException) -> None:
+        """What carries effects out has failed: `run` raises it."""
+        self._failure = self._failure or error
+        self._arrived.set()
+
     def _hand_on(self, effect: Effect) -> None:
         if (work := AWAY.get(type(effect))) is not None:
             away = asyncio.get_running_loop().run_in_executor(None, work, effect)
@@ -89,8 +94,7 @@ class Loop:
         if (error := away.exception()) is None:
             self._scheduler.inbox.hint(away, away.result())
         else:
-            self._failure = self._failure or error
-            self._arrived.set()
+            self.fail(error)
 
     async def _sleep_until(self, wake_at: float) -> None:
         # uvloop's timers may fire 0.6 ms early; the step then finds nothing and comes here again.

@@ -211,6 +211,7 @@ WRONG = {
     "a unit nobody knows": ("unit", lambda it: it.add_interval("x", 5, unit="month")),
     "a number for a name": ("id", lambda it: it.add_interval(7, 5)),
     "no name": ("id", lambda it: it.add_interval("", 5)),
+    "two lines for a name": ("id", lambda it: it.add_interval("x\nforged line", 5)),
     "a priority in words": ("priority", lambda it: it.add_interval("x", 5, priority="high")),
     "a priority beyond all": ("priority", lambda it: it.add_interval("x", 5, priority=1001)),
     "a name of a callback": ("callback", lambda it: it.add_interval("x", 5, callback="work")),
@@ -350,3 +351,35 @@ def test_stopping_waits_for_the_callback_under_way_and_starts_no_other():
     with Running(schedule):
         assert began.wait(20)
     assert 1 <= len(done) < 5
+    assert schedule.counts() == {"succeeded": len(done)}  # those that ended after the loop, too
+
+
+def test_what_is_removed_while_it_waits_for_a_worker_is_not_called():
+    began, release, called = threading.Event(), threading.Event(), []
+
+    def slow(id: str, due: dt.datetime) -> None:
+        began.set()
+        release.wait(20)
+
+    schedule = Schedule(workers=1)
+    schedule.add_interval("slow", 1, unit="s", callback=slow, priority=1)
+    schedule.add_interval("next", 1, unit="s", callback=lambda id, due: called.append(id))
+    with Running(schedule):
+        assert began.wait(20)
+        schedule.remove("next")
+        schedule.remove("slow")
+        release.set()
+    assert called == []
+
+
+def test_threads_that_cannot_be_had_end_it_with_the_reason(monkeypatch):
+    """Swallowed, it would seem to run for ever and call nobody back."""
+
+    def none_left(*_: object) -> None:
+        raise RuntimeError("can't start new thread")
+
+    schedule = Schedule()
+    schedule.add_interval("tick", 1, unit="s", callback=print)
+    monkeypatch.setattr(threading.Thread, "start", none_left)
+    with pytest.raises(RuntimeError, match="can't start new thread"):
+        schedule.run()
