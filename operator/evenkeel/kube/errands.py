@@ -138,7 +138,7 @@ class Errands:
         path, body = jobs_path(effect.ref.ns, effect.ref.name), orjson.dumps(options)
         async for _ in clock.tries(FIRST_PAUSE_S, LONGEST_PAUSE_S, count=DELETE_TRIES):
             reply = await self._call("DELETE", path, body=body)
-            if reply is not None and (reply.ok or reply.status in (404, 409)):
+            if reply is not None and (reply.ok or reply.status == 409 or _is_absent(reply)):
                 return
         log("job not deleted", level="warning", ns=effect.ref.ns, job=effect.ref.name)
 
@@ -153,13 +153,14 @@ class Errands:
         async for _ in clock.tries(FIRST_PAUSE_S, LONGEST_PAUSE_S):
             reply = await self._call("GET", path)
             if reply is not None and reply.ok and (fact := read_job(reply.json())) is not None:
-                self._inbox.hint(fact.ref.uid, JobSeen(fact))
+                # Not by the Job's uid: this may be older than what its watch has just told.
+                self._inbox.hint(("found", effect.run, effect.attempt), JobSeen(fact))
                 if fact.finished or is_watched(reply.json()):
                     return
                 continue  # it lost the labels that the watch goes by: look at it again and again
             # Still there, and not ours any more: nobody will learn how it ends.
             disowned = reply is not None and reply.ok and "metadata" in reply.json()
-            if reply is not None and (reply.status == 404 or disowned):
+            if reply is not None and (_is_absent(reply) or disowned):
                 gone = JobFact(effect.ref, effect.run, effect.attempt, JobPhase.WAITING)
                 # Not by the Job's uid: of one that no watch told of it is not known.
                 self._inbox.hint(("not found", effect.run, effect.attempt), JobGone(gone, True))
@@ -179,12 +180,20 @@ class Errands:
     async def _pods(self, effect: LookAtPods) -> list[dict[str, Any]] | None:
         path = f"/api/v1/namespaces/{effect.ref.ns}/pods"
         selector = {"labelSelector": f"batch.kubernetes.io/job-name={effect.ref.name}"}
+        found: list[dict[str, Any]] = []
+        params = {**selector, "limit": "50"}
         async for _ in clock.tries(FIRST_PAUSE_S, LONGEST_PAUSE_S):
-            reply = await self._call("GET", path, params={**selector, "limit": "50"})
-            if reply is not None and reply.ok:
-                return reply.json().get("items") or []
+            while (reply := await self._call("GET", path, params=params)) is not None and reply.ok:
+                page = reply.json()
+                found += page.get("items") or []
+                token = (page.get("metadata") or {}).get("continue")
+                if not token or explain(found)[0]:
+                    return found
+                params["continue"] = token
             if reply is not None and reply.status == 403:
                 return None
+            if reply is not None and reply.status == 410:
+                found, params = [], {**selector, "limit": "50"}
         raise AssertionError("tries end only with an answer")
 
     async def _event_of_job(self, effect: LookAtPods) -> str:
@@ -249,6 +258,11 @@ class Errands:
     async def _report(self, message: Message) -> None:
         while not self._inbox.offer(message):
             await clock.sleep(0.01)
+
+
+def _is_absent(reply: Reply) -> bool:
+    """The API server's own 404: a proxy's page says nothing of a Job."""
+    return reply.status == 404 and reply.reason == "NotFound"
 
 
 def judge(reply: Reply | None) -> tuple[bool | None, str, str]:

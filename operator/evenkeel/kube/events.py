@@ -86,13 +86,18 @@ class Events:
                 "lastTimestamp": rfc3339.show(int(now)),
                 "message": told.message,
             }
-            await self._api.call(
+            reply = await self._api.call(
                 "PATCH",
                 f"{path}/{sent.name}",
                 body=orjson.dumps(body),
                 content_type=MERGE_PATCH,
             )
-            return
+            if reply.ok:
+                return
+            if reply.status != 404:
+                self._dropped()
+                return
+            del self._sent[key]  # somebody deleted it, or it had lived its hour
         digest = hashlib.sha256(f"{told.uid}/{told.reason}/{now}".encode()).hexdigest()[:16]
         name = f"{told.name[:200].rstrip('-.')}.{digest}"
         reply = await self._api.call("POST", path, body=orjson.dumps(_event(told, name, int(now))))

@@ -110,6 +110,9 @@ class Launcher:
     def launch(self, effect: Launch) -> None:
         """The instant has come."""
         schedule = effect.schedule
+        if self._stopping:
+            self._put_back(effect.run, effect.attempt)
+            return
         self._unwanted.discard((effect.run, effect.attempt))  # let go once, and wanted again
         self._lanes.push(
             effect,

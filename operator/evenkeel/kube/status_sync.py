@@ -28,6 +28,9 @@ LONGEST_PAUSE_S = 30.0
 LONGEST_SILENCE_S = 5.0
 """Between two looks whether an API server that could not be reached is there again."""
 
+A_PAGE = Reply(502, b'{"message": "that was a proxy\'s page, no answer of the API server"}')
+"""What a 200 without an object is taken for: nothing was stored."""
+
 Documents = Callable[[str], tuple[str, str, Document, int] | None]
 
 
@@ -201,6 +204,8 @@ class StatusSync:
                 self._later(uid)
             return False
         self._open()
+        if reply.ok and not another and not _version(reply):
+            reply = A_PAGE
         self._count("ok" if reply.ok else str(reply.status), self._clock.monotonic() - began)
         if reply.ok and not another:
             if uid not in self._written_at:  # forgotten while it was on its way: nobody would again
@@ -228,6 +233,8 @@ class StatusSync:
         if not found.ok:
             return found, False
         metadata = found.json().get("metadata") or {}
+        if not metadata.get("resourceVersion"):
+            return A_PAGE, False  # without a version the patch would overwrite anything
         if metadata.get("uid", uid) != uid:
             return found, True
         metadata = {"uid": uid, "resourceVersion": metadata.get("resourceVersion", "")}

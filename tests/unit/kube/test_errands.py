@@ -1,6 +1,7 @@
 """Small calls that follow a decision, judged by the API server's real words."""
 
 import asyncio
+from dataclasses import replace
 
 import orjson
 import pytest
@@ -21,7 +22,7 @@ from evenkeel.core.effects import CheckTemplate, ConfirmTime, DeleteJob, FindJob
 from evenkeel.core.messages import UNREADABLE, JobGone, JobSeen, PodsLookedAt, TimeConfirmed
 from evenkeel.kube.api import Reply
 from evenkeel.kube.errands import Errands, explain, judge
-from evenkeel.model import JobRef
+from evenkeel.model import JobPhase, JobRef
 from evenkeel.resource.job import render
 
 STRICT = 'strict decoding error: unknown field "spec.backofLimit"'
@@ -301,3 +302,50 @@ def test_pods_are_asked_for_until_the_server_says():
     answers = [status(500), NO_ANSWER, listing(pod("Running", states=[{"running": {}}]))]
     _, (report,) = run(answers, LookAtPods(run_id, 1, REF))
     assert report.started
+
+
+# --- answers that are not the API server's, or not its last ---------------------------------------
+
+A_PROXYS_PAGE = Reply(404, b"<html>nothing here</html>")
+
+
+def test_a_proxys_404_does_not_make_a_job_lost():
+    _, reports = run([A_PROXYS_PAGE, stored()], FindJob(FACT.run, 1, FACT.ref))
+    assert [type(report) for report in reports] == [JobSeen]
+
+
+def test_a_proxys_404_is_no_deletion():
+    api, _ = run([A_PROXYS_PAGE, OK], DeleteJob(REF, "replaced"))
+    assert len(api.calls) == 2
+
+
+def test_a_reading_by_name_does_not_take_the_place_of_what_the_watch_told_since():
+    desk, api = Desk(), ScriptedApi([stored()])
+    ended = replace(FACT, phase=JobPhase.SUCCEEDED, finished=instant("10:02"))
+
+    async def scenario(clock):
+        desk.inbox.hint(FACT.ref.uid, JobSeen(ended))
+        errands = Errands(api, desk.inbox, clock, busy=lambda: False)
+        errands.find_job(FindJob(FACT.run, 1, FACT.ref))
+        await asyncio.sleep(1)
+
+    virtually(scenario)
+    assert JobSeen(ended) in desk.reports()
+
+
+def _pods(count, *, more="", **state):
+    status = {"phase": "Pending", "containerStatuses": [{"state": state}]}
+    return listing(*[{"metadata": {"name": "p"}, "status": status}] * count, more=more)
+
+
+def test_pods_beyond_the_first_page_have_started_too():
+    pages = [_pods(50, waiting={}, more="x"), _pods(1, running={})]
+    api, reports = run(pages, LookAtPods(FACT.run, 1, FACT.ref))
+    assert reports[-1].started
+    assert [call.params.get("continue") for call in api.calls] == [None, "x"]
+
+
+def test_pages_of_pods_that_are_too_old_are_asked_for_anew():
+    pages = [_pods(50, waiting={}, more="x"), status(410, "Expired"), _pods(1, running={})]
+    _, reports = run(pages, LookAtPods(FACT.run, 1, FACT.ref))
+    assert reports[-1].started

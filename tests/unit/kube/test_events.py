@@ -85,3 +85,16 @@ def test_an_event_that_is_not_taken_is_dropped_and_counted():
 def test_events_wait_while_creates_do():
     api, _ = tell(told(), busy=lambda: True, seconds=30)
     assert api.calls == []
+
+
+def test_an_event_whose_object_is_gone_is_sent_anew():
+    gone = status(404, "NotFound")
+    api, dropped = tell(told(), told(message="two"), answers=(CREATED, gone, CREATED))
+    assert [call.verb for call in api.calls] == ["POST", "PATCH", "POST"]
+    assert api.calls[-1].body["message"] == "two"
+    assert dropped == 0
+
+
+def test_an_event_that_cannot_be_counted_up_is_counted_as_dropped():
+    _, dropped = tell(told(), told(), answers=(CREATED, status(403, "Forbidden")))
+    assert dropped == 1

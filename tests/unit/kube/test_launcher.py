@@ -223,3 +223,16 @@ def test_a_shorter_429_does_not_shorten_a_longer_one():
 
     virtually(scenario)
     assert [call.at >= 20 for call in api.calls] == [False, False, True]
+
+
+def test_what_comes_after_the_stop_is_put_back():
+    desk = Desk()
+
+    async def scenario(clock):
+        it = launcher(ScriptedApi([CREATED]), clock, desk)
+        await it.stop(within_s=5)
+        it.launch(launches(1)[0])
+        await asyncio.sleep(1)
+
+    virtually(scenario)
+    assert desk.reports() == [PutBack(RUN, 1)]

@@ -291,3 +291,29 @@ def test_a_conflict_with_a_schedule_made_anew_under_the_name_is_not_written_over
 
     assert sync(api, scenario) == [ScheduleGone(UID)]
     assert [call.verb for call in api.calls] == ["PATCH", "GET"]
+
+
+def test_a_proxys_page_is_no_stored_status():
+    api = ScriptedApi([Reply(200, b"<html>welcome</html>"), written()])
+
+    async def scenario(it, documents):
+        it.dirty(UID)
+        await asyncio.sleep(60)
+
+    reports = sync(api, scenario)
+    assert [call.verb for call in api.calls] == ["PATCH", "PATCH"]
+    assert [type(report) for report in reports] == [StatusWritten]
+
+
+def test_a_conflict_that_is_answered_by_a_page_overwrites_nothing():
+    """Without a version the patch would have no precondition."""
+    api = ScriptedApi([status(409, "Conflict"), Reply(200, b"<html>"), written()])
+
+    async def scenario(it, documents):
+        it.dirty(UID)
+        await asyncio.sleep(0.5)
+        assert [call.verb for call in api.calls] == ["PATCH", "GET"]
+        await asyncio.sleep(60)
+
+    sync(api, scenario)
+    assert [call.verb for call in api.calls] == ["PATCH", "GET", "PATCH"]
