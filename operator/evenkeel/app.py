@@ -46,7 +46,7 @@ from evenkeel.loop import Loop
 from evenkeel.model import RunState
 from evenkeel.resource import rfc3339
 from evenkeel.settings import Settings
-from evenkeel.web.health import HealthServer
+from evenkeel.web.health import ALIVE_WITHIN_S, HealthServer
 from evenkeel.web.metrics import Metrics
 from evenkeel.when import zone_data_version
 
@@ -352,7 +352,11 @@ async def operating(kubeconfig: Path | None, settings: Settings) -> AsyncIterato
             KubeClient(
                 load,
                 timeout_s=settings.request_timeout_s,
-                connections=settings.creates_in_flight + settings.status_in_flight + 16,
+                # Each followed namespace keeps one for its watch.
+                connections=settings.creates_in_flight
+                + settings.status_in_flight
+                + len(settings.namespaces)
+                + 16,
             )
         )
         await check_surroundings(api, settings.namespaces)
@@ -363,6 +367,7 @@ async def operating(kubeconfig: Path | None, settings: Settings) -> AsyncIterato
                 operator.metrics.registry,
                 idle_s=lambda: clock.monotonic() - operator.loop.stepped_at,
                 ready=lambda: operator.scheduler.ready,
+                alive_within_s=ALIVE_WITHIN_S + settings.loop_interval_s,
             )
         )
         log("listening", address=health.address, zone_data=zone_data_version())

@@ -5,6 +5,7 @@
 
 import difflib
 import os
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Literal, Self
@@ -88,6 +89,14 @@ class Settings(pydantic.BaseModel):
 
     prune_s: float = pydantic.Field(default=600, gt=0)
     """Own LIST against missed deletions: a deleted schedule must not go on creating Jobs."""
+
+    @pydantic.field_validator("namespaces")
+    @classmethod
+    def _are_namespaces(cls, names: tuple[str, ...]) -> tuple[str, ...]:
+        for name in names:
+            if not re.fullmatch(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?", name):
+                raise ValueError(f"{name!r} is not a name of a namespace")
+        return tuple(dict.fromkeys(names))
 
     @pydantic.model_validator(mode="after")
     def _rebuilds_before_the_index_ends(self) -> Self:

@@ -24,9 +24,25 @@ async def test_the_probes_say_how_it_is(
     server = HealthServer(
         "127.0.0.1:0", CollectorRegistry(), idle_s=lambda: idle_s, ready=lambda: ready
     )
+    assert await probes(server) == [livez, readyz]
+
+
+async def probes(server: HealthServer) -> list[int]:
     async with server, aiohttp.ClientSession(f"http://{server.address}") as session:
-        found = [(await session.get(path)).status for path in ("/livez", "/readyz")]
-    assert found == [livez, readyz]
+        return [(await session.get(path)).status for path in ("/livez", "/readyz")]
+
+
+@pytest.mark.parametrize(("idle_s", "livez"), [(60.0, 200), (ALIVE_WITHIN_S + 61, 503)])
+async def test_a_loop_that_rests_for_long_is_alive(idle_s: float, livez: int) -> None:
+    """With loopInterval at 60 it may."""
+    server = HealthServer(
+        "127.0.0.1:0",
+        CollectorRegistry(),
+        idle_s=lambda: idle_s,
+        ready=lambda: True,
+        alive_within_s=ALIVE_WITHIN_S + 60,
+    )
+    assert await probes(server) == [livez, 200]
 
 
 @pytest.mark.parametrize("listen", ["8080", "", "127.0.0.1", "127.0.0.1:http", ":70000"])

@@ -56,6 +56,8 @@ BAD = {
     "a word for a number": ("grace: soon", ["grace", "number"]),
     "a duration for a number": ("grace: 30s", ["grace: write a plain number of seconds"]),
     "a word for a count": ("inboxSize: many", ["inboxSize: write a plain number, such"]),
+    "a path for a namespace": ("namespaces: [a/b]", ["namespaces: 'a/b' is not a name"]),
+    "no namespace at all": ("namespaces: ['']", ["namespaces: '' is not a name"]),
     "one namespace without brackets": ("namespaces: shop", ["namespaces: write a list"]),
     "too long a lookahead": ("lookahead: 90000", ["lookahead", "64800"]),
     "a rebuild after the index has run dry": (
@@ -94,3 +96,7 @@ def test_an_empty_file_changes_nothing(file):
 def test_settings_that_defeat_their_purpose_are_warned_about():
     hasty = Settings(grace_s=1, loop_interval_s=2, pre_schedule_s=1)
     assert ["grace" in hasty.warnings()[0], "preSchedule" in hasty.warnings()[1]] == [True, True]
+
+
+def test_a_namespace_named_twice_is_one():
+    assert load(file=None, environment={}, namespaces=("a", "b", "a")).namespaces == ("a", "b")

@@ -9,7 +9,7 @@ from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_l
 from evenkeel.errors import BadSetting, CannotStart
 
 ALIVE_WITHIN_S = 30.0
-"""A loop that has not ended a step for so long is dead: better restarted."""
+"""A loop that has not ended a step for so long beyond its pauses is dead: better restarted."""
 
 
 class HealthServer:
@@ -22,7 +22,9 @@ class HealthServer:
         *,
         idle_s: Callable[[], float],
         ready: Callable[[], bool],
+        alive_within_s: float = ALIVE_WITHIN_S,
     ) -> None:
+        self._alive_within_s = alive_within_s
         self._host, self._port = _address(listen)
         self._registry = registry
         self._idle_s = idle_s
@@ -55,7 +57,7 @@ class HealthServer:
 
     async def _livez(self, _: web.Request) -> web.Response:
         idle_s = self._idle_s()
-        if idle_s > ALIVE_WITHIN_S:
+        if idle_s > self._alive_within_s:
             return web.Response(status=503, text=f"the loop has not stepped for {idle_s:.0f} s\n")
         return web.Response(text="ok\n")
 
