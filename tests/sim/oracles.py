@@ -214,8 +214,10 @@ def _verdicts_are_true(outcome: Outcome) -> Iterator[str]:
         succeeded = sum(job.ended == "succeeded" for job in mine)
         # Replace and users delete Jobs that have just ended: cancelled or lost is as true.
         settled = [j for j in mine if j.ended == "succeeded" and j.ended_at < outcome.now - QUIET_S]
+        # One whose create arrived after its run was given up is deleted, and may have ended before.
         deletable = (
             outcome.world.tags
+            or "late" in faults_of(outcome)
             or has_pending_deadline(outcome, uid)
             or any(one["spec"].get("concurrencyPolicy") == "Replace" for one in outcome.specs[uid])
         )
@@ -321,8 +323,10 @@ def _nothing_is_left_over(outcome: Outcome) -> Iterator[str]:
     for entry in state.entries.values():
         # Jobs go when a status that tells of their runs is stored, and one a second is.
         to_delete = len(entry.to_delete) if entry.revision == entry.written else 0
+        # Until when one may arrive goes by the wall clock, which may have been set back for hours.
+        doomed = len(entry.doomed) if "wall" not in outcome.world.tags else 0
         for what, size, limit in (
-            ("cancelled creates", len(entry.doomed), 0),
+            ("cancelled creates", doomed, 0),
             ("decided above the cursor", len(entry.decided), 20),
             ("finished Jobs", len(entry.finished_jobs), jobs + 1),
             ("Jobs to delete", to_delete, 0),

@@ -7,7 +7,7 @@ a verdict or a run; from there on it only moves forward.
 import itertools
 from dataclasses import replace
 
-from evenkeel.core import adopt, late, life, placing, take
+from evenkeel.core import adopt, follow, late, life, placing, take
 from evenkeel.core.effects import CheckTemplate, Forget, LetGo
 from evenkeel.core.entry import Entry, Run
 from evenkeel.core.messages import ScheduleGone, ScheduleSeen, SchedulesListed
@@ -24,7 +24,7 @@ from evenkeel.model import (
     Timing,
 )
 from evenkeel.resource import rfc3339
-from evenkeel.resource.status import Memory, Pause, timing_hash
+from evenkeel.resource.status import EMPTY, Memory, Pause, timing_hash
 
 FUTURE_S = 86_400
 """What a status says to have happened later than this from now has not happened."""
@@ -39,14 +39,14 @@ def guarded(state: State, message: ScheduleSeen) -> None:
         sentence = f"this schedule could not be taken in ({type(surprise).__name__}: {surprise})"
         state.log("schedule not taken in", level="error", schedule=f"{seen.ns}/{seen.name}")
         entry = state.entries.get(seen.uid)
-        if entry is not None:
-            _reject(
-                state,
-                entry,
-                Rejection(
-                    seen.uid, seen.ns, seen.name, seen.generation, "", sentence, "InternalError"
-                ),
-            )
+        if entry is None:  # not even its status: unknown it would keep the operator from readiness
+            entry = _first_sight(state, seen, replace(EMPTY, mark=message.memory.mark))
+            adopt.take_over(state, entry)
+        _reject(
+            state,
+            entry,
+            Rejection(seen.uid, seen.ns, seen.name, seen.generation, "", sentence, "InternalError"),
+        )
 
 
 def schedule_seen(state: State, message: ScheduleSeen) -> None:
@@ -109,7 +109,9 @@ def schedules_listed(state: State, message: SchedulesListed) -> None:
     ghosts = [
         entry
         for entry in state.entries.values()
-        if entry.uid not in message.uids and entry.seen_at < message.listed_at
+        if entry.uid not in message.uids
+        and entry.ns not in message.unlisted
+        and entry.seen_at < message.listed_at
     ]
     for ghost in ghosts:
         state.log("schedule pruned", level="warning", schedule=ghost.key)
@@ -196,10 +198,12 @@ def _accept(state: State, entry: Entry, schedule: Schedule) -> None:
         return  # our own status write, echoed by the watch
     entry.schedule, entry.rejection = schedule, None
     entry.retry = schedule.retry
+    entry.pause_after = schedule.pause_after_failures
     entry.generation = schedule.generation
     state.index_dirty = True
     _begin(state, entry, schedule)
     adopt.take_over(state, entry)
+    follow.judge(state, entry)
     edited = _timing_changes(state, entry, schedule)
     if entry.template_hash != schedule.template_hash:
         edited = edited or bool(entry.template_hash)
@@ -285,9 +289,18 @@ def _timing_changes(state: State, entry: Entry, schedule: Schedule) -> bool:
         return False
     accepted = entry.conditions.get("ScheduleAccepted")
     take.leave(state, entry, refused=accepted is not None and accepted.status == "False")
+    before, since = entry.dues, entry.since
     _use_timing(entry, schedule.timing, since=int(state.now))
     entry.advance(schedule.created)  # where a clock was set back, creation is later than now
-    _say_if_past(state, entry)
+    rule = schedule.timing.rule
+    told = (
+        isinstance(rule, At)
+        and rule.instant > since
+        and before is not None
+        and before.count(rule.instant, rule.instant + 1) > 0
+    )
+    if not told:  # by the timing before
+        _say_if_past(state, entry)
     state.reindex(entry)
     state.log("timing changed", schedule=entry.key, since=rfc3339.show(entry.since))
     return True
@@ -312,7 +325,7 @@ def _suspend_or_resume(state: State, entry: Entry, schedule: Schedule, now: Inst
         if entry.suspended_since is None:
             entry.suspended_since = now
             late.drop_future_runs(state, entry)
-            for run in [run for run in entry.runs.values() if _waits_to_begin(run)]:
+            for run in [run for run in entry.runs.values() if _has_not_begun(run)]:
                 life.end(state, entry, run, RunState.SKIPPED, "suspended")
             entry.queue.clear()
         state.condition(entry, "Active", "False", "Suspended")
@@ -327,9 +340,9 @@ def _suspend_or_resume(state: State, entry: Entry, schedule: Schedule, now: Inst
         state.condition(entry, "Active", "True", "Scheduled")
 
 
-def _waits_to_begin(run: Run) -> bool:
-    """A held retry does not: an attempt of it has run, so no policy can skip it any more."""
-    return run.reason in ("queued", "held") and run.attempt == 1
+def _has_not_begun(run: Run) -> bool:
+    """A held retry has: an attempt of it has run, so no policy can skip it any more."""
+    return run.attempt == 1 and (run.reason in ("queued", "held") or late.not_begun(run))
 
 
 def _end_pause(state: State, entry: Entry, *, why: str) -> None:

@@ -8,7 +8,7 @@ from evenkeel.core import follow, history, life, take
 from evenkeel.core.effects import DeleteJob
 from evenkeel.core.entry import Entry, Run
 from evenkeel.core.state import State
-from evenkeel.model import ENDED, Concurrency, Instant, JobFact, JobPhase, RunId, RunState
+from evenkeel.model import ENDED, Concurrency, Instant, JobFact, JobPhase, Retry, RunId, RunState
 from evenkeel.resource.job import due_of, job_name
 from evenkeel.resource.status import ACTIVE_COUNT, EMPTY, Memory, RecentRun
 
@@ -94,7 +94,7 @@ def _next_attempt_at(entry: Entry, row: RecentRun) -> Instant:
     """Its failed Job is gone, by a short ttl perhaps: the row alone tells when its delay began."""
     if row.finished is None:
         return row.due
-    return row.finished + follow.retry_delay_s(entry.retry, row.attempt)
+    return row.finished + follow.retry_delay_s(entry.retry or Retry(), row.attempt)
 
 
 def _queues(entry: Entry) -> bool:

@@ -117,6 +117,7 @@ def put_back(state: State, message: PutBack) -> None:
     run.creating = False
     run.prepared = False
     if not state.stopping:
+        run.late = True  # it was there in time, and its schedule may have another timing by now
         state.again(run, at=state.now)
         return
     if not run.waits and run.attempt == 1:

@@ -11,6 +11,7 @@ from evenkeel.model import (
     NEXT_STATES,
     Concurrency,
     Instant,
+    JobFact,
     JobPhase,
     JobRef,
     Rejection,
@@ -59,6 +60,8 @@ class Run:
     """Somebody has deleted its Job, and it is still there."""
     started: Instant | None = None
     retry_at: float = 0.0
+    unjudged: JobFact | None = None
+    """Its Job failed while nobody knew whether another attempt may follow."""
     failed_jobs: list[JobRef] = field(default_factory=list)
     """Jobs of earlier attempts: they prove after a restart which attempt comes next."""
 
@@ -103,8 +106,11 @@ class Entry:
     name: str
     schedule: Schedule | None = None
     rejection: Rejection | None = None
-    retry: Retry = field(default_factory=Retry)
-    """As accepted last: a mistake in an edit must not take their attempts from runs under way."""
+    retry: Retry | None = None
+    """As accepted last: a mistake in an edit must not take their attempts from runs under way.
+    None: rejected ever since this process knows of it."""
+    pause_after: int | None = None
+    """pauseAfterFailures, as accepted last as well."""
     generation: int = 0
     seen_at: float = 0.0
 

@@ -86,6 +86,9 @@ def follow(state: State, entry: Entry, run: Run, fact: JobFact) -> None:
 
 
 def _attempt_failed(state: State, entry: Entry, run: Run, fact: JobFact) -> None:
+    if entry.retry is None:  # rejected since before this process: who mends it says what follows
+        run.unjudged = fact
+        return
     reason = fact.reason or "job_failed"
     if run.attempt > entry.retry.limit:
         life.end(
@@ -139,6 +142,8 @@ def job_gone(state: State, message: JobGone) -> None:
     run = entry.runs.get(fact.run)
     if run is None or fact.attempt != run.attempt:
         return
+    if run.unjudged is not None:
+        return  # how it ended is known already
     if run.creating and run.state is RunState.PENDING:  # gone before its create was answered
         follow(state, entry, run, fact)
     if run.state is not RunState.RUNNING:
@@ -148,7 +153,7 @@ def job_gone(state: State, message: JobGone) -> None:
     if fact.phase in (JobPhase.SUCCEEDED, JobPhase.FAILED):
         follow(state, entry, run, fact)  # deleted after it finished: it ends by what was last seen
         history.forget(entry, fact.ref)  # history has nothing left to keep
-    if run.state is RunState.RUNNING and run.id in entry.runs:
+    if run.state is RunState.RUNNING and run.id in entry.runs and run.unjudged is None:
         if not message.proven:
             _ask_for(state, run)
             return
@@ -206,6 +211,16 @@ def _forget_facts(state: State, ns: str) -> None:
             del state.job_facts[uid]
 
 
+def judge(state: State, entry: Entry) -> None:
+    """Mended: what becomes of runs whose Jobs failed before anybody knew, and of Jobs that wait."""
+    for run in list(entry.runs.values()):
+        fact, run.unjudged = run.unjudged, None
+        if fact is not None:
+            follow(state, entry, run, fact)
+        elif run.state is RunState.RUNNING and run.phase is JobPhase.WAITING and run.started:
+            _watch_pending(state, entry, run, run.started)
+
+
 # --- Jobs that do not go ----------------------------------------------------------------------
 
 
@@ -250,7 +265,10 @@ def pending_deadline(state: State, task: PendingDeadline) -> None:
         return
     entry, run = found
     deadline_s = entry.schedule.pending_deadline_s if entry.schedule else None
-    if run.phase is not JobPhase.WAITING or deadline_s is None or run.started is None:
+    if deadline_s is None:
+        run.pending_since = None  # an accepted edit looks at it again
+        return
+    if run.phase is not JobPhase.WAITING or run.started is None:
         return
     if run.ref is None:
         return

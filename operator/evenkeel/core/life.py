@@ -208,7 +208,7 @@ def _count(state: State, entry: Entry, how: RunState, due: Instant, finished: In
 
 
 def _pause_if_it_fails_too_often(state: State, entry: Entry, due: Instant) -> None:
-    limit = entry.schedule.pause_after_failures if entry.schedule else None
+    limit = entry.pause_after
     if limit is None or entry.consecutive_failures < limit or entry.pause is not None:
         return
     reason = (
@@ -216,7 +216,8 @@ def _pause_if_it_fails_too_often(state: State, entry: Entry, due: Instant) -> No
         "edit the timing or the template, or set suspend and take it back, to go on"
     )
     entry.pause = Pause(int(state.now), "evenkeel", reason)
-    state.condition(entry, "Active", "False", "Paused", reason)
+    if entry.schedule is not None and not entry.schedule.suspend:
+        state.condition(entry, "Active", "False", "Paused", reason)
     state.index_dirty = True
     state.reweigh[entry.uid] = None
     state.tell(entry, "Paused", reason, warning=True)

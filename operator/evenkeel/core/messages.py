@@ -35,6 +35,8 @@ class SchedulesListed:
     uids: frozenset[str]
     listed_at: float
     """Before the LIST was sent: a schedule first seen since need not be in it."""
+    unlisted: frozenset[str] = frozenset()
+    """Namespaces that could not be listed: nothing is known of theirs."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -191,8 +191,7 @@ class Scheduler:
         state, index = self.state, self.state.index.current
         start = math.ceil(state.now - state.settings.grace_s)
         end = math.floor(state.now + state.settings.pre_schedule_s) + 1
-        stalled = state.looked_generation >= 0 and start > state.looked_until
-        if stalled:
+        if start > state.looked_until:  # stalled, perhaps before it looked for the first time
             for entry in state.entries.values():
                 if not entry.idle:
                     take.catch_up(state, entry)

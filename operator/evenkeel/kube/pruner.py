@@ -81,32 +81,47 @@ class Pruner:
         """Tell the scheduler which there are."""
         listed_at = self._now()
         found: dict[str, tuple[str, int]] = {}
+        unlisted: set[str] = set()
         for ns in self._namespaces or ("",):
-            params = {"limit": str(PAGE)}
-            while True:
-                reply = await self._api.call(
-                    "GET", schedules_path(ns), params=params, accept=METADATA_ONLY
-                )
-                if not reply.ok:
-                    raise Unusable(reply.message)
-                page = reply.json()
-                metadata = page.get("metadata") or {}
-                if not metadata.get("resourceVersion"):
-                    raise Unusable("not a list")  # taken for an empty one, it would prune them all
-                found |= {
-                    each["uid"]: (
-                        schedules_path(each.get("namespace", ""), each.get("name", "")),
-                        each.get("generation", 0),
-                    )
-                    for each in (item["metadata"] for item in page.get("items") or ())
-                    if not each.get("deletionTimestamp")
-                }
-                if not (token := metadata.get("continue")):
-                    break
-                params["continue"] = token
+            try:
+                found |= await self._list(ns)
+            except Unusable as error:
+                # A namespace that is gone with its Role must not blind us to all the others.
+                if not self._namespaces or not self._ready():
+                    raise
+                unlisted.add(ns)
+                self._complain("schedules cannot be listed", f"{ns}: {error}")
+        if len(unlisted) == len(self._namespaces or ("",)):
+            raise Unusable("not in any namespace")
         self.heard_at = listed_at
-        self._inbox.hint("schedules", SchedulesListed(frozenset(found), listed_at))
+        listed = SchedulesListed(frozenset(found), listed_at, frozenset(unlisted))
+        self._inbox.hint("schedules", listed)
         await self._show_unseen(found)
+
+    async def _list(self, ns: str) -> dict[str, tuple[str, int]]:
+        found: dict[str, tuple[str, int]] = {}
+        params = {"limit": str(PAGE)}
+        while True:
+            reply = await self._api.call(
+                "GET", schedules_path(ns), params=params, accept=METADATA_ONLY
+            )
+            if not reply.ok:
+                raise Unusable(reply.message)
+            page = reply.json()
+            metadata = page.get("metadata") or {}
+            if not metadata.get("resourceVersion"):
+                raise Unusable("not a list")  # taken for an empty one, it would prune them all
+            found |= {
+                each["uid"]: (
+                    schedules_path(each.get("namespace", ""), each.get("name", "")),
+                    each.get("generation", 0),
+                )
+                for each in (item["metadata"] for item in page.get("items") or ())
+                if not each.get("deletionTimestamp")
+            }
+            if not (token := metadata.get("continue")):
+                return found
+            params["continue"] = token
 
     async def _show_unseen(self, found: Mapping[str, tuple[str, int]]) -> None:
         """A schedule, or an edit of one, that two lists show and no watch has shown: it would never

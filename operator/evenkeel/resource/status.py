@@ -28,6 +28,7 @@ from evenkeel.model import (
     Window,
 )
 from evenkeel.resource import rfc3339
+from evenkeel.when.compile import LONGEST_INTERVAL_S
 
 _CLOCK = re.compile(r"(\d\d):(\d\d)", re.ASCII)
 
@@ -35,6 +36,8 @@ RECENT_COUNT = 10
 ACTIVE_COUNT = 50
 WAITING_COUNT = 128
 """Due times that a status names; a ScheduledJob must stay far below etcd's 1.5 MB."""
+MOST_ATTEMPTS = 21
+"""retry.limit is at most 20."""
 COUNTED = ("succeeded", "failed", "skipped", "missed", "cancelled", "lost")
 
 
@@ -277,7 +280,8 @@ def _recent(raw: object) -> RecentRun | None:
         started=rfc3339.read(row.get("started")),
         finished=rfc3339.read(row.get("finished")),
         reason=_text(row.get("reason")),
-        attempt=max(1, _count(row.get("attempt"))),
+        # By hand it may be any number, and delays grow with a power of it.
+        attempt=min(max(1, _count(row.get("attempt"))), MOST_ATTEMPTS),
         job=_text(row.get("job")),
     )
 
@@ -324,7 +328,7 @@ def _placed(raw: object) -> Placed | None:
         every_s = _seconds(row.get("every"))
     except ValueError:
         return None
-    if anchor is None or placed_at is None or every_s <= 0:
+    if anchor is None or placed_at is None or not 0 < every_s <= LONGEST_INTERVAL_S:
         return None
     return Placed(
         anchor,

@@ -6,7 +6,7 @@ from tests.unit.core.world import World
 
 from evenkeel.core import messages
 from evenkeel.core.messages import Launched
-from evenkeel.model import Concurrency, JobPhase, JobRef, Retry, RunId, RunState, Verdict
+from evenkeel.model import Concurrency, Cron, JobPhase, JobRef, Retry, RunId, RunState, Verdict
 from evenkeel.resource.job import job_name
 
 TEN_MINUTES = 600
@@ -323,3 +323,16 @@ def test_cancelled_while_its_create_waits_in_its_lane_it_is_let_go():
     world = World(answering=lambda _: None).see(seen).run_until("10:10")
     world.cancel(seen, "10:10")
     assert [each.run.due for each in world.let_go] == [instant("10:10")]
+
+
+def test_a_run_put_back_after_its_deadline_was_taken_away_by_a_timing_edit_runs():
+    seen = every(120, starting_deadline_s=10)
+    world = World(answering=lambda launch: None).see(seen).run_until("10:02:05")
+    (launch,) = world.in_flight
+    world.see(edited(seen, rule=Cron("30 * * * *"), starting_deadline_s=None))
+    world.run_until("10:02:50")
+    world.in_flight.clear()
+    world.answering = lambda launch: Verdict.CREATED
+    world.scheduler.inbox.hint("back", messages.PutBack(launch.run, launch.attempt))
+    world.run_until("10:02:55")
+    assert world.started() == ["10:02:00"]

@@ -300,3 +300,10 @@ def test_a_deadline_that_took_them_all_leaves_nothing_to_catch_up():
     )
     assert settled == Settled((), (Missed(late, "deadline"),))
     assert clock(settled.missed[0].span.last) == "10:50:00"
+
+
+def test_a_stall_right_after_a_restart_loses_no_due_time():
+    world = World().see(every(60)).run_until("10:05:30")
+    world.writes = False  # the first status is still under way
+    world.crash(for_s=1).stall_until("10:08:21")
+    assert world.verdicts() + len(world.alive()) == 8

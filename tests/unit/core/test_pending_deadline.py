@@ -1,6 +1,6 @@
 """pendingDeadlineSeconds: a Job of which no Pod starts fails in time, and says why."""
 
-from tests.builders import every, instant, job
+from tests.builders import edited, every, instant, job
 from tests.unit.core.world import World
 
 from evenkeel.core.messages import UNREADABLE, PodsLookedAt
@@ -127,3 +127,11 @@ def test_a_retry_that_begins_in_the_second_of_the_attempt_before_it_has_a_deadli
     world.change(again, phase=JobPhase.WAITING)
     world.run_until("11:02:01")
     assert [look.attempt for look in world.looked_at] == [2]
+
+
+def test_a_pending_deadline_set_by_an_edit_holds_for_the_job_that_waits_already():
+    seen = every(600)
+    world = World().see(seen).run_until("10:10")
+    world.change(world.job(seen, "10:10"), phase=JobPhase.WAITING, started=instant("10:10"))
+    world.see(edited(seen, pending_deadline_s=60)).run_until("10:12")
+    assert len(world.looked_at) == 1

@@ -2,11 +2,11 @@
 user has replaced."""
 
 import pytest
-from tests.builders import cron, edited, every, rejection
+from tests.builders import clock, cron, edited, every, instant, rejection
 from tests.unit.core.world import World
 
-from evenkeel.core import messages
-from evenkeel.model import Cron, Interval, MissedRuns
+from evenkeel.core import admit, messages
+from evenkeel.model import Concurrency, Cron, Interval, JobPhase, MissedRuns, Retry
 
 EVERY_FIVE_MINUTES = "*/5 * * * *"
 
@@ -134,3 +134,90 @@ def test_rejected_at_first_sight_it_shows_why_in_the_same_places():
     world = World().see(rejection(cron(EVERY_FIVE_MINUTES))).run_until("10:01")
     assert world.condition("Active") == ("False", "NotAccepted")
     assert world.status()["scheduleText"] == "refused: Invalid"
+
+
+# --- what runs or waits already goes on by what was accepted last --------------------------------
+
+
+def test_an_attempt_waits_through_a_rejection_and_a_restart():
+    seen = cron("* * * * *", retry=Retry(limit=2, delay_s=20))
+    world = World().see(seen).run_until("10:01:05").see(rejection(seen))
+    world.fail(seen, "10:01")
+    assert world.status()["recent"][0]["state"] == "retrying"
+    world.crash(for_s=1).see(edited(edited(seen))).run_until("10:01:40")
+    assert [(clock(run.due), attempt) for run, attempt, _ in world.creations] == [
+        ("10:01:00", 1),
+        ("10:01:00", 2),
+    ]
+    assert world.counts() == {}
+
+
+def test_a_job_that_fails_after_a_restart_while_rejected_is_tried_again_when_mended():
+    seen = cron("* * * * *", retry=Retry(limit=2, delay_s=20))
+    world = World().see(seen).run_until("10:01:05").see(rejection(seen)).crash(for_s=1)
+    world.fail(seen, "10:01")
+    world.see(edited(edited(seen))).run_until("10:01:40")
+    assert world.counts() == {}
+    assert [attempt for _, attempt, _ in world.creations] == [1, 2]
+
+
+def test_failures_that_reach_the_limit_while_rejected_pause_it():
+    seen = cron("* * * * *", pause_after_failures=2)
+    world = World().see(seen).run_until("10:02")
+    world.fail(seen, "10:01")
+    world.see(rejection(seen))
+    world.fail(seen, "10:02")
+    world.run_until("10:02:30").see(edited(edited(seen))).run_until("10:05")
+    assert world.started() == ["10:01:00", "10:02:00"]
+    assert world.condition("Active") == ("False", "Paused")
+
+
+def test_a_deadline_that_passes_while_the_schedule_is_rejected_is_not_forgotten():
+    seen = every(600, pending_deadline_s=60, concurrency=Concurrency.QUEUE)
+    world = World().see(seen).run_until("10:10")
+    world.change(world.job(seen, "10:10"), phase=JobPhase.WAITING, started=instant("10:10"))
+    world.see(rejection(seen)).run_until("10:12").see(edited(edited(seen)))
+    world.run_until("10:20")
+    assert len(world.looked_at) == 1
+
+
+def test_a_run_put_back_while_rejected_is_skipped_when_suspended():
+    seen = every(60, starting_deadline_s=60)
+    world = World(answering=lambda launch: None).see(seen).run_until("10:01:02")
+    (launch,) = world.in_flight
+    world.see(rejection(seen))
+    world.scheduler.inbox.hint("back", messages.PutBack(launch.run, launch.attempt))
+    world.run_until("10:05:05").see(edited(edited(seen), suspend=True)).run_until("10:05:06")
+    world.see(edited(edited(edited(seen)))).run_until("10:05:50")
+    assert world.verdicts() == 5
+
+
+def test_a_run_put_back_after_its_timing_was_edited_is_not_reckoned_by_the_new_one():
+    """Lanes closed by a 429 for a minute; a mistake and its mending come in between."""
+    seen = every(60, starting_deadline_s=10)
+    world = World(answering=lambda launch: None).see(seen).run_until("10:01:05")
+    (launch,) = world.in_flight
+    other = edited(seen, rule=Cron("*/30 * * * *"))
+    world.see(other).run_until("10:01:30").see(rejection(other)).run_until("10:02")
+    world.scheduler.inbox.hint("back", messages.PutBack(launch.run, launch.attempt))
+    world.run_until("10:02:10").see(edited(edited(other))).run_until("10:03")
+    assert world.ends() == [("10:01:00", "missed", "deadline")]
+
+
+def test_a_status_that_nobody_foresaw_keeps_nobody_from_readiness(monkeypatch):
+    """Without an entry the operator would wait for its schedule for ever, and so would all."""
+    good = cron(EVERY_FIVE_MINUTES)
+    world = World().see(good).run_until("10:06")
+    mark, believed = world.status()["mark"], admit._believed
+
+    def surprised(state, memory):
+        if memory.recent:
+            raise OverflowError("too large")
+        return believed(state, memory)
+
+    monkeypatch.setattr(admit, "_believed", surprised)
+    world.crash(for_s=1).run_until("10:11")
+    assert world.scheduler.ready
+    assert world.condition("Ready") == ("False", "InternalError")
+    assert world.started() == ["10:05:00"]
+    assert world.status()["mark"] == mark

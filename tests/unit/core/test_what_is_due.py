@@ -5,7 +5,7 @@ from tests.builders import cron, edited, every, instant, once, rejection
 from tests.unit.core.world import World
 
 from evenkeel.core import messages, placing
-from evenkeel.model import Cron, Interval, MissedRuns, Timing
+from evenkeel.model import At, Cron, Interval, MissedRuns, Timing
 from evenkeel.resource.status import Memory
 
 EVERY_FIVE_MINUTES = "*/5 * * * *"
@@ -330,3 +330,12 @@ def test_the_status_says_which_generation_it_speaks_of():
     assert world.status()["observedGeneration"] == 2
     world.see(rejection(edited(good)))
     assert world.status()["observedGeneration"] == 3
+
+
+def test_a_past_instant_that_the_timing_before_has_told_of_gets_no_second_verdict():
+    seen = cron("* * * * *")
+    world = World().see(seen).run_until("10:20:30")
+    for minute in range(1, 21):
+        world.succeed(seen, f"10:{minute:02}")
+    world.see(edited(seen, rule=At(instant("10:05")))).run_until("10:21")
+    assert world.verdicts() == 20

@@ -22,7 +22,14 @@ from evenkeel.model import (
     Timing,
     Verdict,
 )
-from evenkeel.resource.status import EMPTY, parse, timing_fields, timing_from_fields, timing_hash
+from evenkeel.resource.status import (
+    EMPTY,
+    MOST_ATTEMPTS,
+    parse,
+    timing_fields,
+    timing_from_fields,
+    timing_hash,
+)
 
 INSTANTS = st.integers(0, 253_402_300_799)
 RULES = (
@@ -205,3 +212,14 @@ def test_the_document_is_bounded_whatever_happens():
     assert len(status["recent"]) == 10
     assert len(status["upcoming"]) == 5
     assert len(orjson.dumps(status)) < 30_000
+
+
+def test_numbers_written_by_hand_stay_within_what_a_spec_may_say():
+    """A delay grows with a power of the attempt, and an anchor is moved by the interval."""
+    due = "2026-03-02T10:00:00Z"
+    row = {"due": due, "state": "retrying", "attempt": 3_000_000_000}
+    assert parse({"recent": [row]}).recent[0].attempt == MOST_ATTEMPTS
+    placement = {"anchor": due, "placedAt": due, "slot": "10:00", "reason": "", "weight": 1}
+    assert parse({"placement": placement | {"every": "31622400s"}}).placed is not None
+    assert parse({"placement": placement | {"every": "31622401s"}}).placed is None
+    assert parse({"placement": placement | {"every": "9" * 400 + "s"}}).placed is None
