@@ -93,6 +93,11 @@ class Reply:
         return str(self.json().get("message", "") or f"HTTP {self.status}")[:1024]
 
     @property
+    def absent(self) -> bool:
+        """There is no such object. A 404 that a proxy sends says nothing of it."""
+        return self.status == 404 and self.reason == "NotFound"
+
+    @property
     def retry_after_s(self) -> float | None:
         """Retry-After in seconds, bounded: a server must not put us to sleep for a day."""
         text = self.headers.get("Retry-After", "")

@@ -138,7 +138,7 @@ class Errands:
         path, body = jobs_path(effect.ref.ns, effect.ref.name), orjson.dumps(options)
         async for _ in clock.tries(FIRST_PAUSE_S, LONGEST_PAUSE_S, count=DELETE_TRIES):
             reply = await self._call("DELETE", path, body=body)
-            if reply is not None and (reply.ok or reply.status == 409 or _is_absent(reply)):
+            if reply is not None and (reply.ok or reply.status == 409 or reply.absent):
                 return
         log("job not deleted", level="warning", ns=effect.ref.ns, job=effect.ref.name)
 
@@ -160,7 +160,7 @@ class Errands:
                 continue  # it lost the labels that the watch goes by: look at it again and again
             # Still there, and not ours any more: nobody will learn how it ends.
             disowned = reply is not None and reply.ok and "metadata" in reply.json()
-            if reply is not None and (_is_absent(reply) or disowned):
+            if reply is not None and (reply.absent or disowned):
                 gone = JobFact(effect.ref, effect.run, effect.attempt, JobPhase.WAITING)
                 # Not by the Job's uid: of one that no watch told of it is not known.
                 self._inbox.hint(("not found", effect.run, effect.attempt), JobGone(gone, True))
@@ -258,11 +258,6 @@ class Errands:
     async def _report(self, message: Message) -> None:
         while not self._inbox.offer(message):
             await clock.sleep(0.01)
-
-
-def _is_absent(reply: Reply) -> bool:
-    """The API server's own 404: a proxy's page says nothing of a Job."""
-    return reply.status == 404 and reply.reason == "NotFound"
 
 
 def judge(reply: Reply | None) -> tuple[bool | None, str, str]:

@@ -217,7 +217,7 @@ class Launcher:
             self._count(Verdict.UNKNOWN, self._clock.monotonic() - began)
             self._aside.spawn(self._read_by_name(effect, ref, sent_at, seen=False))
             return
-        uid = created_uid(reply)
+        uid = shown_uid(reply)
         verdict, reason = classify(reply, uid)
         if verdict is not Verdict.ADOPTED:  # whether it is or is taken, its reading will say
             self._count(verdict, self._clock.monotonic() - began)
@@ -245,7 +245,7 @@ class Launcher:
                 reply = await self._api.call("GET", jobs_path(ref.ns, ref.name))
             except (NotSent, NoAnswer):
                 reply = Reply(0)
-            if reply.ok:
+            if shown_uid(reply):  # a proxy's page with status 200 is no Job of anybody's
                 fact = read_job(reply.json())
                 if fact is None or fact.run != effect.run or fact.attempt != effect.attempt:
                     message = f"a Job named {ref.name} exists and is not this schedule's"
@@ -253,11 +253,11 @@ class Launcher:
                 else:
                     await self._tell(effect, fact.ref, Verdict.ADOPTED, sent_at, found=fact)
                 return
-            if reply.status == 404 and seen:
+            if reply.absent and seen:
                 message = "the Job existed and vanished before it could be read"
                 await self._tell(effect, ref, Verdict.UNKNOWN, sent_at, "Vanished", message)
                 return
-            if reply.status == 404:
+            if reply.absent:
                 message = "the create got no answer, and the Job does not exist"
                 await self._tell(effect, ref, Verdict.HELD, sent_at, NOT_CREATED, message)
                 return
@@ -297,8 +297,8 @@ class Launcher:
         await asyncio.gather(*(one() for _ in range(connections)))
 
 
-def created_uid(reply: Reply) -> str:
-    """The uid of the Job that a success shows."""
+def shown_uid(reply: Reply) -> str:
+    """The uid of the Job that a success shows; empty: it shows none."""
     return str((reply.json().get("metadata") or {}).get("uid", "")) if reply.ok else ""
 
 

@@ -216,9 +216,7 @@ class StatusSync:
             if self._stopping and (newest := self._documents(uid)) and newest[3] > revision:
                 self.dirty(uid)  # nobody reads the inbox any more to find that out
             return True
-        # A 404 of the API server's own: a proxy's page says nothing of the schedule.
-        gone = reply.status == 404 and reply.reason == "NotFound"
-        if gone or another or "UID in precondition" in reply.message:
+        if reply.absent or another or "UID in precondition" in reply.message:
             self.forget(uid)
             self._inbox.hint(("gone", uid), ScheduleGone(uid))
             return False

@@ -18,7 +18,7 @@ from tests.unit.kube.scripted import (
 
 from evenkeel.core.effects import Launch
 from evenkeel.kube.api import Reply
-from evenkeel.kube.launcher import READ_AGAIN_S, classify, created_uid
+from evenkeel.kube.launcher import READ_AGAIN_S, classify, shown_uid
 from evenkeel.model import RunId, Verdict
 from evenkeel.resource.job import render
 
@@ -133,7 +133,7 @@ TABLE = {
 
 @pytest.mark.parametrize(("reply", "verdict", "reason"), TABLE.values(), ids=TABLE)
 def test_what_an_answer_to_a_create_proves(reply, verdict, reason):
-    assert classify(reply, created_uid(reply)) == (verdict, reason)
+    assert classify(reply, shown_uid(reply)) == (verdict, reason)
 
 
 # --- one create -------------------------------------------------------------------------------
@@ -223,6 +223,14 @@ def test_a_create_without_an_answer_that_came_to_nothing_is_held():
 def test_a_job_that_existed_and_vanished_before_it_could_be_read_stays_unknown():
     report, _ = launch([EXISTS, status(404, "NotFound")])
     assert (report.verdict, report.reason) == (Verdict.UNKNOWN, "Vanished")
+
+
+@pytest.mark.parametrize("code", [200, 404])
+@pytest.mark.parametrize("answer", [NO_ANSWER, EXISTS])
+def test_a_proxys_page_proves_nothing_of_a_job(code, answer):
+    report, api = launch([answer, Reply(code, b"<html>sign in</html>"), as_stored()])
+    assert report.verdict is Verdict.ADOPTED
+    assert verbs(api) == ["POST", "GET", "GET"]
 
 
 def test_reading_by_name_goes_on_until_the_server_says():
