@@ -45,8 +45,10 @@ class Sights:
             self._generations.pop(uid, None)
             self._hand_over(self._inbox.hint, uid, ScheduleGone(uid))
             return
-        generation = metadata.get("generation", 0)
-        if kind is not None and self._generations.get(uid) == generation:
+        generation, known = metadata.get("generation", 0), self._generations.get(uid)
+        if known is not None and generation < known:
+            return  # an older list: it would take the place of the newer sight in the inbox
+        if kind is not None and generation == known:
             return  # our own status write, come back
         self._generations[uid] = generation
         schedule = read(raw, min_interval_s=self._min_interval_s)

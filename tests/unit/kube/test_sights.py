@@ -52,3 +52,8 @@ def test_one_that_was_gone_and_comes_again_under_its_generation_is_seen_again():
     kinds = ("ADDED", "DELETED", "ADDED")
     told = seen(*((kind, raw(generation=1)) for kind in kinds))
     assert [type(each) for each in told] == [ScheduleSeen, ScheduleGone, ScheduleSeen]
+
+
+def test_an_older_list_does_not_take_the_place_of_a_newer_sight():
+    told = seen(("MODIFIED", raw(generation=3)), (None, raw(generation=2)))
+    assert [each.schedule.generation for each in told if isinstance(each, ScheduleSeen)] == [3]
