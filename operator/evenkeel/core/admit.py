@@ -26,6 +26,9 @@ from evenkeel.model import (
 from evenkeel.resource import rfc3339
 from evenkeel.resource.status import EMPTY, Memory, Pause, timing_hash
 
+SURPRISE = "InternalError"
+"""The reason of a schedule that raised what nobody foresaw; the next sight of it may not."""
+
 FUTURE_S = 86_400
 """What a status says to have happened later than this from now has not happened."""
 
@@ -45,7 +48,7 @@ def guarded(state: State, message: ScheduleSeen) -> None:
         _reject(
             state,
             entry,
-            Rejection(seen.uid, seen.ns, seen.name, seen.generation, "", sentence, "InternalError"),
+            Rejection(seen.uid, seen.ns, seen.name, seen.generation, "", sentence, SURPRISE),
         )
 
 
@@ -53,7 +56,8 @@ def schedule_seen(state: State, message: ScheduleSeen) -> None:
     """Added or modified; the same sight twice changes nothing."""
     seen = message.schedule
     if not state.can_tell_what_is_due:
-        state.early[seen.uid] = message
+        state.early[seen.uid] = state.now, message
+        state.early_ordered = False
         return
     entry = state.entries.get(seen.uid)
     if entry is None:
@@ -71,9 +75,16 @@ def next_early(state: State, limit: int) -> list[str]:
     """Whom to admit next after the start: those that need a phase come when all the others' load
     is known, or they would be placed on top of it."""
     if not state.early_ordered:
-        state.early = dict(sorted(state.early.items(), key=lambda item: _needs_phase(item[1])))
+        # Of two of a name the older one was deleted, and that was not seen.
+        newest = {_key(seen): uid for uid, (_, seen) in state.early.items()}
+        left = [(uid, seen) for uid, seen in state.early.items() if newest[_key(seen[1])] == uid]
+        state.early = dict(sorted(left, key=lambda item: _needs_phase(item[1][1])))
         state.early_ordered = True
     return list(itertools.islice(state.early, limit))
+
+
+def _key(seen: ScheduleSeen) -> tuple[str, str]:
+    return seen.schedule.ns, seen.schedule.name
 
 
 def _needs_phase(seen: ScheduleSeen) -> bool:
@@ -106,16 +117,18 @@ def schedule_gone(state: State, message: ScheduleGone) -> None:
 def schedules_listed(state: State, message: SchedulesListed) -> None:
     """Prune ghosts: a deletion that no watch reported must not go on creating Jobs."""
     state.listed_uids = set(message.uids)
-    ghosts = [
-        entry
-        for entry in state.entries.values()
-        if entry.uid not in message.uids
-        and entry.ns not in message.unlisted
-        and entry.seen_at < message.listed_at
+    if message.listed_at > state.now:
+        return  # the clock was set back since: what was first seen after it cannot be told
+    known = [(entry.uid, entry.ns, entry.name, entry.seen_at) for entry in state.entries.values()]
+    known += [
+        (uid, seen.schedule.ns, seen.schedule.name, seen_at)
+        for uid, (seen_at, seen) in state.early.items()
     ]
-    for ghost in ghosts:
-        state.log("schedule pruned", level="warning", schedule=ghost.key)
-        schedule_gone(state, ScheduleGone(ghost.uid))
+    for uid, ns, name, seen_at in known:
+        if uid in message.uids or ns in message.unlisted or seen_at >= message.listed_at:
+            continue
+        state.log("schedule pruned", level="warning", schedule=f"{ns}/{name}")
+        schedule_gone(state, ScheduleGone(uid))
 
 
 def _first_sight(state: State, seen: Schedule | Rejection, memory: Memory) -> Entry:
@@ -181,6 +194,7 @@ def _reject(state: State, entry: Entry, rejection: Rejection) -> None:
     entry.schedule, entry.rejection = None, rejection
     entry.generation = rejection.generation
     late.drop_future_runs(state, entry)
+    life.call_back(state, entry)
     state.reweigh[entry.uid] = None
     state.index_dirty = True
     sentence = f"{rejection.field}: {rejection.sentence}" if rejection.field else rejection.sentence
@@ -194,8 +208,15 @@ def _reject(state: State, entry: Entry, rejection: Rejection) -> None:
 
 def _accept(state: State, entry: Entry, schedule: Schedule) -> None:
     old, now = entry.schedule, int(state.now)
-    if old is not None and old.generation == schedule.generation and entry.rejection is None:
+    refused = entry.rejection
+    if old is not None and old.generation == schedule.generation and refused is None:
         return  # our own status write, echoed by the watch
+    if (
+        refused is not None
+        and refused.generation == schedule.generation
+        and refused.reason != SURPRISE
+    ):
+        return  # it could not be placed: tried again at each list, it would be told each time
     entry.schedule, entry.rejection = schedule, None
     entry.retry = schedule.retry
     entry.pause_after = schedule.pause_after_failures
@@ -325,6 +346,7 @@ def _suspend_or_resume(state: State, entry: Entry, schedule: Schedule, now: Inst
         if entry.suspended_since is None:
             entry.suspended_since = now
             late.drop_future_runs(state, entry)
+            life.call_back(state, entry)
             for run in [run for run in entry.runs.values() if _has_not_begun(run)]:
                 life.end(state, entry, run, RunState.SKIPPED, "suspended")
             entry.queue.clear()

@@ -13,12 +13,22 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from evenkeel.core import admit, answer, creates, follow, history, messages, moving, placing, take
+from evenkeel.core import (
+    admit,
+    answer,
+    creates,
+    follow,
+    history,
+    messages,
+    moving,
+    placing,
+    take,
+    wallclock,
+)
 from evenkeel.core.agenda import DeletionDeadline, DoomPassed, PendingDeadline, Start
 from evenkeel.core.document import say_whether_active, status_document
 from evenkeel.core.effects import (
     BuildIndex,
-    ConfirmTime,
     Effect,
     LetGo,
     Observed,
@@ -50,12 +60,6 @@ preSchedule, and well before that has passed there is an index that knows it."""
 INLINE_SCHEDULES = 20_000
 """More are expanded away from the loop: it would stand still for over 20 ms."""
 
-CLOCK_JUMP_S = 86_400
-"""A forward jump of more than this is believed only when the API server's clock agrees."""
-
-CLOCK_AGREES_S = 3_600
-CLOCK_ASK_S = 10
-
 
 @dataclass(frozen=True, slots=True)
 class Step:
@@ -76,8 +80,7 @@ class Scheduler:
         """One iteration: always these five, in this order."""
         state = self.state
         state.effects = []
-        self._watch_the_clock(now, monotonic)
-        state.now = now
+        wallclock.watch(state, now, monotonic)
         placing.move_on(state)
 
         # 1. Rebuild the index if needed.
@@ -107,35 +110,6 @@ class Scheduler:
         """The resourceVersion at which a schedule was first seen."""
         entry = self.state.entries.get(uid)
         return entry.version if entry else ""
-
-    # --- time -----------------------------------------------------------------------------------
-
-    def _watch_the_clock(self, now: float, monotonic: float) -> None:
-        """Ten years of catch-up because of a broken clock would be worse than a pause."""
-        state, offset = self.state, now - monotonic
-        known = state.wall_minus_monotonic
-        if known is not None and offset - known > CLOCK_JUMP_S and not state.doubts_clock:
-            state.doubts_clock = True
-            state.log("clock jumped forward", level="error", jump_s=round(offset - known))
-            state.clock_asked_at = float("-inf")
-        if state.doubts_clock and monotonic >= state.clock_asked_at + CLOCK_ASK_S:
-            state.clock_asked_at = monotonic
-            state.emit(ConfirmTime())
-        if not state.doubts_clock:
-            state.wall_minus_monotonic = offset
-
-    def _time_confirmed(self, message: messages.TimeConfirmed) -> None:
-        state = self.state
-        if not state.doubts_clock:
-            return
-        if abs(message.server_now - state.now) <= CLOCK_AGREES_S:
-            state.doubts_clock = False
-            state.wall_minus_monotonic = None
-            state.log("clock confirmed", level="warning")
-            for entry in state.entries.values():
-                take.next_in_queue(state, entry)
-        else:
-            state.log("clock not confirmed", level="error", server_now=message.server_now)
 
     # --- 1 --------------------------------------------------------------------------------------
 
@@ -232,7 +206,7 @@ class Scheduler:
                 left -= MESSAGES_PER_STEP // SCHEDULES_PER_STEP if heavy else 1
         if state.can_tell_what_is_due:
             for uid in admit.next_early(state, SCHEDULES_PER_STEP):
-                admit.guarded(state, state.early.pop(uid))
+                admit.guarded(state, state.early.pop(uid)[1])
         moving.go_on(state)
         placing.load(state)
 
@@ -340,7 +314,7 @@ _HANDLERS: dict[type[Message], Callable[[Scheduler, Any], None]] = {
     messages.PodsLookedAt: lambda self, message: follow.pods_looked_at(self.state, message),
     messages.TemplateChecked: Scheduler._template_checked,
     messages.StatusWritten: Scheduler._status_written,
-    messages.TimeConfirmed: Scheduler._time_confirmed,
+    messages.TimeConfirmed: lambda self, message: wallclock.confirmed(self.state, message),
     messages.CancelRun: lambda self, message: answer.cancel_run(self.state, message),
     messages.GetRun: lambda self, message: answer.get_run(self.state, message),
     messages.GetActiveRuns: lambda self, message: answer.get_active_runs(self.state, message),

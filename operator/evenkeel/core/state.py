@@ -1,7 +1,7 @@
 """All that the scheduler knows, and the ways to say what is wanted of the shell.
 
 `scheduler.py` steps through it; `admit`, `adopt`, `take`, `late`, `creates`, `follow`, `life`,
-`placing`, `moving` and `answer` are its chapters. Nobody else holds a reference.
+`placing`, `moving`, `wallclock` and `answer` are its chapters. Nobody else holds a reference.
 """
 
 from collections import deque
@@ -64,8 +64,8 @@ class State:
     job_facts: dict[str, dict[str, JobFact]] = field(default_factory=dict)
     """Facts of schedules that are not settled yet, by owner uid and Job uid."""
     listed_namespaces: set[str] = field(default_factory=set)
-    early: dict[str, ScheduleSeen] = field(default_factory=dict)
-    """Schedules seen before the Jobs were listed: what is due cannot be told without them."""
+    early: dict[str, tuple[float, ScheduleSeen]] = field(default_factory=dict)
+    """Schedules seen before the Jobs were listed, and when: what is due cannot be told without."""
     early_ordered: bool = False
     unreachable: dict[str, None] = field(default_factory=dict)
     """Schedules that wait for the API server to answer anybody's create."""
@@ -103,8 +103,8 @@ class State:
         """The generation in which this schedule was last shown to us; 0: it never was."""
         if (entry := self.entries.get(uid)) is not None:
             return entry.generation
-        seen = self.early.get(uid)
-        return seen.schedule.generation if seen else 0
+        early = self.early.get(uid)
+        return early[1].schedule.generation if early else 0
 
     def count_known(self) -> int:
         """How many those are."""
@@ -131,9 +131,9 @@ class State:
         self.emit(Told(entry.uid, entry.ns, entry.name, warning, reason, message[:1024]))
 
     def again(self, run: Run, *, at: float) -> None:
-        """Put a run's next try on the agenda."""
-        run.retry_at = at
-        self.agenda.put(at, Start(run.id, run.attempt))
+        """Put a run's next try on the agenda; its due time may be to come, by a clock set back."""
+        run.retry_at = max(at, run.id.due)
+        self.agenda.put(run.retry_at, Start(run.id, run.attempt))
 
     def dirty(self, entry: Entry) -> None:
         """The status is to be written: at most one patch per schedule and second."""

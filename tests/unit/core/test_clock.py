@@ -6,7 +6,7 @@ from tests.unit.core.world import World
 
 from evenkeel.core import messages
 from evenkeel.core.scheduler import SCHEDULES_PER_STEP, Scheduler
-from evenkeel.model import Concurrency, Cron, MissedRuns
+from evenkeel.model import Concurrency, Cron, JobPhase, MissedRuns, Retry, Verdict
 from evenkeel.settings import Settings
 
 EVERY_MINUTE = "* * * * *"
@@ -234,3 +234,87 @@ def test_a_schedule_deleted_before_the_jobs_are_listed_is_not_taken_up_when_they
     world.see(seen).gone(seen)
     world.jobs_listed()
     assert world.run_until("10:02:30").launches == []
+
+
+# --- waits, when the clock is set right ---------------------------------------------------------
+
+
+def answered(verdict):
+    return lambda _: verdict
+
+
+def test_after_a_clock_was_set_back_what_was_held_is_not_launched_before_its_instant():
+    world = World().see(every(60))
+    world.answering = answered(Verdict.HELD)
+    world.run_until("11:00:03")
+    world.answering = answered(Verdict.CREATED)
+    assert list(world.alive()) == ["10:59:00", "11:00:00"]
+    world.set_clock("10:00:03").run_until("10:59:30")
+    assert world.started() == ["10:59:00"]  # the other's is to come, by the clock that is right
+    assert world.run_until("11:00:01").started() == ["10:59:00", "11:00:00"]
+
+
+def test_a_job_that_failed_while_the_clock_was_years_ahead_is_retried_after_its_delay():
+    seen = every(600, retry=Retry(limit=1, delay_s=10))
+    world = World().see(seen).run_until("10:10:05")
+    truth = world.now
+    world.set_clock("2036-03-02T10:10:05Z").settle()
+    world.fail(seen, "10:10")
+    world.monotonic += 3
+    world.now = truth + 3
+    world.tell(messages.TimeConfirmed(world.now)).run_until("10:10:17")
+    assert len(world.creations) == 1
+    world.run_until("10:10:19")
+    assert len(world.creations) == 2
+
+
+def test_an_answer_that_came_while_the_clock_was_years_ahead_does_not_hold_for_years():
+    world = World(answering=lambda _: None).see(every(60)).run_until("10:01:00")
+    truth = world.now
+    world.set_clock("2036-03-02T10:01:00Z").settle()
+    world.answer(world.in_flight[0], Verdict.HELD)
+    world.answering = answered(Verdict.CREATED)
+    world.monotonic += 3
+    world.now = truth + 3
+    world.tell(messages.TimeConfirmed(world.now)).run_until("10:03:30")
+    assert world.started()[-1] == "10:03:00"
+    assert world.scheduler.state.entries["uid-report"].held == []
+
+
+def test_ends_and_gauges_do_not_wait_for_a_clock_that_was_set_back():
+    seen = every(60)
+    world = World().see(seen).run_until("10:01:05")
+    world.succeed(seen, "10:01")
+    world.set_clock("09:01:05").run_until("09:02:00")
+    state = world.scheduler.state
+    assert state.statistics.running == 0
+    assert not state.ended
+    assert not state.ended_states
+
+
+def test_a_stuck_deletion_is_given_up_by_the_clock_that_is_right():
+    seen = every(600)
+    world = World().see(seen).run_until("10:10:05")
+    world.change(world.job(seen, "10:10"), deleting=True)
+    world.set_clock("09:10:05").run_until("09:12:10")
+    assert world.ends() == [("10:10:00", "lost", "job_deleted")]
+
+
+def test_a_pending_deadline_is_looked_at_by_the_clock_that_is_right():
+    seen = every(600, pending_deadline_s=300)
+    world = World().see(seen).run_until("10:10:05")
+    started = instant("09:10:00")  # the API server's clock was right all the time
+    world.change(world.job(seen, "10:10"), phase=JobPhase.WAITING, started=started)
+    assert len(world.looked_at) == 1
+    world.looked_at.clear()
+    world.set_clock("09:10:05").run_until("09:15:01")
+    assert len(world.looked_at) == 1
+
+
+def test_a_list_from_before_the_clock_was_set_back_prunes_nothing():
+    seen = cron(EVERY_MINUTE, created=instant("09:30"))
+    world = World().run_until("10:30").set_clock("09:30").see(seen)
+    listed_at = float(instant("10:29"))
+    world.scheduler.inbox.hint("list", messages.SchedulesListed(frozenset(), listed_at))
+    world.run_until("09:31:30")
+    assert world.started() == ["09:31:00"]

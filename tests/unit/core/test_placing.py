@@ -262,3 +262,14 @@ def test_a_run_prepared_by_the_old_phase_is_let_go_when_it_is_placed_afresh():
     world.run_until(float(by_the_new))
     assert world.started() == [clock(by_the_new)]
     assert by_the_new != by_the_old
+
+
+def test_a_window_that_holds_no_minute_is_told_once():
+    narrow = PlacementWish(window=Window(HOUR_S + 1, HOUR_S + 30))
+    seen = every(DAY_S, offset_s=None, placement=narrow)
+    world = World().see(seen)
+    first = world.status()["conditions"]
+    assert world.condition("Ready")[0] == "False"
+    world.run_until("10:05").see(seen)
+    assert world.status()["conditions"] == first
+    assert len([told for told in world.told if told.warning]) == 1

@@ -1,12 +1,15 @@
 """A due time t counts only if t > max(created, since, resumedAt, mark) and start <= t < end."""
 
+from dataclasses import replace
+
 import pytest
 from tests.builders import cron, edited, every, instant, once, rejection
 from tests.unit.core.world import World
 
 from evenkeel.core import messages, placing
+from evenkeel.core.scheduler import Scheduler
 from evenkeel.model import At, Cron, Interval, MissedRuns, Timing
-from evenkeel.resource.status import Memory
+from evenkeel.resource.status import EMPTY, Memory
 
 EVERY_FIVE_MINUTES = "*/5 * * * *"
 
@@ -339,3 +342,33 @@ def test_a_past_instant_that_the_timing_before_has_told_of_gets_no_second_verdic
         world.succeed(seen, f"10:{minute:02}")
     world.see(edited(seen, rule=At(instant("10:05")))).run_until("10:21")
     assert world.verdicts() == 20
+
+
+# --- seen before the Jobs were listed ---------------------------------------------------------
+
+
+def early(*seen):
+    """A start at which nobody has listed the Jobs yet."""
+    world = World()
+    world.scheduler = Scheduler(world.settings)
+    for each in seen:
+        world.scheduler.inbox.hint(each.uid, messages.ScheduleSeen(each, EMPTY))
+    world.settle()
+    return world
+
+
+def test_a_schedule_that_went_before_the_jobs_were_listed_never_runs():
+    world = early(every(60)).run_until("10:00:05")
+    world.schedules_listed()
+    world.settle()
+    world.jobs_listed()
+    assert world.run_until("10:02:30").started() == []
+
+
+def test_of_two_of_one_name_the_later_sight_is_the_one_that_is_there():
+    old = every(600, offset_s=None)  # is placed, and so comes after all that is not
+    new = replace(cron("* * * * *"), uid="uid-new")
+    world = early(old, new)
+    world.jobs_listed()
+    world.settle()
+    assert list(world.scheduler.state.entries) == ["uid-new"]
