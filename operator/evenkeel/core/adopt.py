@@ -23,7 +23,10 @@ def take_over(state: State, entry: Entry) -> None:
         (fact for fact in state.job_facts.pop(entry.uid, {}).values() if follow.is_of(entry, fact)),
         key=lambda fact: (fact.run.due, fact.attempt),
     )
-    last_attempt = {fact.run: fact for fact in facts}
+    attempts: dict[RunId, list[JobFact]] = {}
+    for fact in facts:
+        attempts.setdefault(fact.run, []).append(fact)
+    last_attempt = {run_id: facts[-1] for run_id, facts in attempts.items()}
     counted = {row.due for row in memory.recent if row.state in ENDED}
     lost = {row.due for row in memory.recent if row.state is RunState.LOST}
     # By due time: where a retry was launched since, the status names the attempt before it.
@@ -37,12 +40,12 @@ def take_over(state: State, entry: Entry) -> None:
             if run_id.due > entry.cursor:
                 entry.decided.add(run_id.due)
             if ended:
-                history.keep_told(entry, [one for one in facts if one.run == run_id])
+                history.keep_told(entry, attempts[run_id])
             elif run_id.due not in lost:
                 state.emit(DeleteJob(fact.ref, "cancelled"))  # as its end, stored, had decided
             continue
         run = Run(run_id, taken_at=state.now, attempt=fact.attempt, late=True)
-        run.failed_jobs = [one.ref for one in facts if one.run == run_id and one != fact]
+        run.failed_jobs = [earlier.ref for earlier in attempts[run_id][:-1]]
         entry.runs[run_id] = run
         if run_id.due > entry.cursor:
             entry.open[run_id.due] = None
@@ -86,6 +89,8 @@ def _remember_waiting(state: State, entry: Entry, memory: Memory, with_jobs: set
             entry.queue.append(run_id)
         else:
             run.attempt, run.reason = row.attempt if row else 1, "held"
+            if _has_not_begun(entry, row):  # beyond grace it is one set with all unlaunched ones
+                run.taken_at = min(state.now, due)
             state.again(run, at=max(state.now, due))
     take.next_in_queue(state, entry)
 
@@ -101,6 +106,13 @@ def _queues(entry: Entry) -> bool:
     """Ten rows tell less than 128 dues: what they leave out waited behind a place, not for one.
     Of a schedule that is rejected now nobody knows: taken for held they would start together."""
     return entry.schedule is None or entry.schedule.concurrency is Concurrency.QUEUE
+
+
+def _has_not_begun(entry: Entry, row: RecentRun | None) -> bool:
+    """Without its row a run that failed and waits for a retry looks like one that was held."""
+    if row is None:
+        return entry.retry is not None and entry.retry.limit == 0
+    return row.attempt == 1
 
 
 def _mourn(

@@ -116,6 +116,10 @@ def put_back(state: State, message: PutBack) -> None:
         return
     run.creating = False
     run.prepared = False
+    if not state.stopping and run.attempt > 1:
+        life.wait(state, entry, run, "held")  # it keeps its place until its schedule goes on
+        state.again(run, at=state.now)
+        return
     if not state.stopping:
         run.late = True  # it was there in time, and its schedule may have another timing by now
         state.again(run, at=state.now)

@@ -40,7 +40,7 @@ def next_dues(entry: Entry, *, now: float, count: int) -> list[Instant]:
 def status_document(entry: Entry, *, now: float) -> dict[str, Any]:
     """The whole status; a field that has no value is null, so that a merge patch removes it."""
     upcoming = next_dues(entry, now=now, count=UPCOMING_COUNT)
-    active = [run for run in entry.runs.values() if run.has_job]
+    active = sorted((run for run in entry.runs.values() if run.has_job), key=_has_proof)
     return {
         "observedGeneration": entry.generation,
         "scheduleText": _schedule_text(entry),
@@ -96,6 +96,11 @@ def _schedule_text(entry: Entry) -> str | None:
     if entry.rejection is not None:  # the timing kept beside it is one that the user has replaced
         return f"refused: {entry.rejection.reason}"
     return entry.dues.text if entry.dues else None
+
+
+def _has_proof(run: Run) -> bool:
+    """The Job of a run whose create is under way is not there to speak for it: named first."""
+    return run.state is RunState.RUNNING
 
 
 def _reference(run: Run, entry: Entry) -> dict[str, str]:

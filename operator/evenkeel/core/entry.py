@@ -21,7 +21,15 @@ from evenkeel.model import (
     Schedule,
     Timing,
 )
-from evenkeel.resource.status import Condition, Memory, Pause, Placed, RecentRun
+from evenkeel.resource.status import (
+    ACTIVE_COUNT,
+    WAITING_COUNT,
+    Condition,
+    Memory,
+    Pause,
+    Placed,
+    RecentRun,
+)
 from evenkeel.when import DueTimes
 
 
@@ -84,7 +92,7 @@ class Run:
         return self.state is RunState.RUNNING or (self.creating and self.marked_first)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class FinishedJob:
     """A Job that only history keeps. Deleted when `revision` of the status is stored."""
 
@@ -229,6 +237,14 @@ class Entry:
             if run.id.due not in self.open and not run.has_job
         )
 
+    def may_mark_first(self, run: Run) -> bool:
+        """Whether a status can name one more run whose create the mark has passed: among the
+        active ones until it is answered, and in `waiting` should it be held then."""
+        passed = [other for other in self.runs.values() if other.id.due not in self.open]
+        creating = sum(other.creating and other.marked_first for other in passed)
+        waiting = sum(not other.has_job for other in passed if other is not run)
+        return creating < ACTIVE_COUNT and creating + waiting < WAITING_COUNT
+
     @property
     def skipped_as(self) -> str:
         """Why what is due meanwhile is skipped as one span; empty: it is not."""
@@ -262,9 +278,8 @@ class Entry:
         rows = [old for old in self.recent if old.due != row.due]
         rows.append(row)
         rows.sort(key=lambda one: one.due, reverse=True)
-        while len(rows) > limit:  # that of a retry last: it alone tells a restart of its attempt
-            ended = (row for row in reversed(rows) if row.state is not RunState.RETRYING)
-            rows.remove(next(ended, rows[-1]))
+        while len(rows) > limit:
+            rows.remove(next((row for row in reversed(rows) if not row.tells_attempt), rows[-1]))
         self.recent = rows
 
     def count(self, state: RunState, number: int = 1) -> None:

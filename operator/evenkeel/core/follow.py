@@ -15,6 +15,7 @@ from evenkeel.core.state import State
 from evenkeel.model import Instant, JobFact, JobPhase, Retry, RunState
 from evenkeel.resource import rfc3339
 from evenkeel.resource.job import job_name
+from evenkeel.resource.status import WAITING_COUNT
 
 PENDING_LOOK_S = 3600.0
 
@@ -89,14 +90,15 @@ def _attempt_failed(state: State, entry: Entry, run: Run, fact: JobFact) -> None
     if entry.retry is None:  # rejected since before this process: who mends it says what follows
         run.unjudged = fact
         return
-    reason = fact.reason or "job_failed"
-    if run.attempt > entry.retry.limit:
+    reason, message = fact.reason or "job_failed", fact.message
+    no_room = len(entry.waiting) >= WAITING_COUNT  # no restart would know of one more
+    if run.attempt > entry.retry.limit or no_room:
+        if run.attempt <= entry.retry.limit:
+            message = f"{message} (not tried again: {WAITING_COUNT} runs wait already)".strip()
         life.end(
-            state, entry, run, RunState.FAILED, reason, message=fact.message, finished=fact.finished
+            state, entry, run, RunState.FAILED, reason, message=message, finished=fact.finished
         )
-        state.tell(
-            entry, "Failed", f"job {fact.ref.name} failed: {reason} {fact.message}", warning=True
-        )
+        state.tell(entry, "Failed", f"job {fact.ref.name} failed: {reason} {message}", warning=True)
         return
     if fact.ref.uid:
         run.failed_jobs.append(fact.ref)
@@ -107,6 +109,7 @@ def _attempt_failed(state: State, entry: Entry, run: Run, fact: JobFact) -> None
     failed_at = int(state.now) if fact.finished is None else fact.finished
     delay_s = retry_delay_s(entry.retry, run.attempt)
     life.wait(state, entry, run, reason, failed_at=failed_at)
+    run.started = run.phase = None  # told above; of the next Job nothing is known yet
     state.again(run, at=max(state.now, failed_at + delay_s))
     state.log(
         "run retries", schedule=entry.key, attempt=run.attempt, delay_s=delay_s, reason=reason
@@ -146,6 +149,10 @@ def job_gone(state: State, message: JobGone) -> None:
         return  # how it ended is known already
     if run.creating and run.state is RunState.PENDING:  # gone before its create was answered
         follow(state, entry, run, fact)
+        if run.id not in entry.runs:  # it had ended, and the answer will not tell of it any more
+            history.forget(entry, fact.ref)
+            take.next_in_queue(state, entry)
+            return
     if run.state is not RunState.RUNNING:
         return
     if run.ref is not None and run.ref.uid not in ("", fact.ref.uid):

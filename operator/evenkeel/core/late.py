@@ -165,6 +165,14 @@ def held_firsts(entry: Entry) -> list[Run]:
     return sorted((run for run in entry.held if run.attempt == 1), key=lambda run: run.id.due)
 
 
+def firsts_in_lanes(entry: Entry) -> list[Run]:
+    """Runs whose first create is under way or about to be, and that no Job speaks for; the oldest
+    first, as lanes go."""
+    pending = (run for run in entry.runs.values() if run.state is RunState.PENDING)
+    begun = [run for run in pending if run.attempt == 1 and not run.waits and not run.has_job]
+    return sorted(begun, key=lambda run: run.id.due)
+
+
 def give_up(state: State, entry: Entry, runs: list[Run], reason: str) -> None:
     """Runs that waited, and are not to be tried any more."""
     for run in runs:

@@ -19,6 +19,9 @@ from evenkeel.resource.status import RECENT_COUNT, WAITING_COUNT, Pause, RecentR
 SHORT_TTL_S = 300
 """A Job with a shorter ttlSecondsAfterFinished may be gone before the mark is written."""
 
+ROOM_PAUSE_S = 1.0
+"""More creates are under way than a status can name; until some of them are answered."""
+
 
 def open_run(state: State, entry: Entry, due: Instant, *, late: bool = False) -> Run:
     """Take a due time up: from here on it is a run that awaits a verdict."""
@@ -43,11 +46,16 @@ def launch(state: State, entry: Entry, run: Run) -> None:
     """Nothing forbids it: create the Job of the run's present attempt."""
     schedule = entry.schedule
     assert schedule is not None
+    mark_first = schedule.ttl_s is not None and schedule.ttl_s < SHORT_TTL_S
+    set_back = run.id.due > state.now  # the clock: its instant is to come once more
+    if set_back or (mark_first and not entry.may_mark_first(run)):
+        run.late = True  # it was there in time, and waits for others as it would in a lane
+        state.again(run, at=state.now + ROOM_PAUSE_S)
+        return
     if run.state is RunState.RETRYING:
         run.move(RunState.PENDING)
     run.creating = True
     run.reason = ""
-    mark_first = schedule.ttl_s is not None and schedule.ttl_s < SHORT_TTL_S
     run.marked_first = mark_first
     if mark_first:
         entry.open.pop(run.id.due, None)
@@ -159,6 +167,14 @@ def end_span(state: State, entry: Entry, span: Span, how: RunState, reason: str)
     state.dirty(entry)
 
 
+def call_back(state: State, entry: Entry) -> None:
+    """Nothing of it may begin any more: creates that still wait in their lanes are put back. One
+    that is on its way arrives, and counts."""
+    for run in entry.runs.values():
+        if run.creating:
+            state.emit(LetGo(run.id, run.attempt))
+
+
 def cancel(state: State, entry: Entry, run: Run, reason: str) -> None:
     """End a run whatever it is doing; its Job goes, its record stays."""
     ref = run.ref if run.state is RunState.RUNNING else None
@@ -216,6 +232,7 @@ def _pause_if_it_fails_too_often(state: State, entry: Entry, due: Instant) -> No
         "edit the timing or the template, or set suspend and take it back, to go on"
     )
     entry.pause = Pause(int(state.now), "evenkeel", reason)
+    call_back(state, entry)
     if entry.schedule is not None and not entry.schedule.suspend:
         state.condition(entry, "Active", "False", "Paused", reason)
     state.index_dirty = True

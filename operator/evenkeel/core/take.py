@@ -68,12 +68,14 @@ def pass_over(state: State, entry: Entry, *, reason: str) -> None:
 
 def _stand_in_waiting(state: State, entry: Entry) -> None:
     """What is taken up lets the mark pass: what counts from now on is bounded by more than the
-    mark, so after a restart only `waiting` would give these runs back. Held ones for which it has
-    no room are given up, the oldest first: after a restart nobody would know of them."""
+    mark, so after a restart only `waiting` would give these runs back. Those for which it has no
+    room are given up, for after a restart nobody would know of them: held ones, the oldest first,
+    then those that stand last in their lanes."""
     entry.open.clear()
     surplus = len(entry.waiting) - WAITING_COUNT
     if surplus > 0:
-        late.give_up(state, entry, late.held_firsts(entry)[:surplus], "catch_up_limit")
+        unnamed = [*late.held_firsts(entry), *reversed(late.firsts_in_lanes(entry))][:surplus]
+        late.give_up(state, entry, unnamed, "catch_up_limit")
 
 
 def offer(state: State, entry: Entry, due: Instant) -> None:

@@ -53,6 +53,12 @@ class RecentRun:
     attempt: int = 1
     job: str = ""
 
+    @property
+    def tells_attempt(self) -> bool:
+        """Its run waits between two attempts, and nothing else tells a restart between which."""
+        waits = self.state is RunState.PENDING and self.attempt > 1
+        return waits or self.state is RunState.RETRYING
+
 
 @dataclass(frozen=True, slots=True)
 class Pause:

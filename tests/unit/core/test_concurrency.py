@@ -3,9 +3,10 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.builders import edited, every, instant, job, rejection
+from tests.builders import cron, edited, every, instant, job, rejection
 from tests.unit.core.world import World
 
+from evenkeel.core import messages
 from evenkeel.core.overlap import Overlap, overlap
 from evenkeel.model import Concurrency, JobPhase, MissedRuns, Retry, RunState, Verdict
 
@@ -291,3 +292,27 @@ def test_edited_to_replace_what_is_queued_is_replaced_too():
     assert sorted(world.ends()) == [
         (due, "cancelled", "replaced") for due in ("10:01:00", "10:02:00", "10:03:00")
     ]
+
+
+def test_what_is_queued_is_not_started_before_its_instant_by_a_clock_that_was_set_back():
+    seen = every(60, concurrency=Concurrency.QUEUE)
+    world = World().see(seen).run_until("10:02:30")
+    world.set_clock("10:01:30")
+    world.succeed(seen, "10:01")
+    assert world.started() == ["10:01:00"]
+    world.run_until("10:02:01")
+    assert world.started() == ["10:01:00", "10:02:00"]
+
+
+def test_the_queue_goes_on_after_a_job_that_was_gone_before_its_create_was_answered():
+    seen = cron("0,1 11 * * *", concurrency=Concurrency.QUEUE)
+    world = World(answering=lambda _: None).see(seen).run_until("11:01:05")
+    (launch,) = world.in_flight
+    fact = job(seen, "11:00", JobPhase.SUCCEEDED, finished=int(world.now))
+    world.in_flight.clear()
+    world.answering = lambda _: Verdict.CREATED
+    world.tell(messages.JobGone(fact))
+    world.tell(messages.Launched(launch.run, 1, Verdict.CREATED, fact.ref, world.now))
+    world.run_until("11:02")
+    assert world.alive() == {"11:01:00": "running"}
+    assert world.scheduler.state.entries[seen.uid].finished_jobs == []

@@ -7,7 +7,7 @@ from tests.builders import clock, cron, edited, every, instant
 from tests.unit.core.world import World
 
 from evenkeel.core.missed import Missed, Settled, Span, settle
-from evenkeel.model import Concurrency, MissedRuns, Verdict
+from evenkeel.model import Concurrency, JobPhase, MissedRuns, Verdict
 
 TEN_MINUTELY = "*/10 * * * *"
 
@@ -307,3 +307,18 @@ def test_a_stall_right_after_a_restart_loses_no_due_time():
     world.writes = False  # the first status is still under way
     world.crash(for_s=1).stall_until("10:08:21")
     assert world.verdicts() + len(world.alive()) == 8
+
+
+@pytest.mark.parametrize("away", ["crash", "stall"])
+def test_held_runs_beyond_grace_are_one_set_after_a_restart_as_after_a_stall(away):
+    seen = cron("0-2 * * * *")
+    world = World().see(seen).run_until("10:59")
+    for fact in list(world.jobs.values()):
+        world.change(fact, phase=JobPhase.SUCCEEDED, finished=int(world.now))
+    world.answering = lambda _: Verdict.HELD
+    world.run_until("11:02:20")
+    before = len(world.creations)
+    world.answering = lambda _: Verdict.CREATED
+    world = world.crash(for_s=600) if away == "crash" else world.stall_until("11:12:20")
+    world.run_until(world.now + 60)
+    assert [clock(run.due) for run, _, _ in world.creations[before:]] == ["11:02:00"]

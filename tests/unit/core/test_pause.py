@@ -1,7 +1,7 @@
 """pauseAfterFailures: so many failures in a row pause the schedule, and what ends that."""
 
 import pytest
-from tests.builders import cron, edited, every, instant
+from tests.builders import clock, cron, edited, every, instant
 from tests.unit.core.world import World
 
 from evenkeel.model import Cron, Retry, RunId, Verdict
@@ -129,3 +129,12 @@ def test_it_is_said_once_however_many_of_its_jobs_fail_after():
         world.run_until(world.now + 10)
     assert len(set(since)) == 1
     assert len(world.said("Paused")) == 1
+
+
+def test_a_create_that_waits_in_its_lane_is_called_back():
+    seen = every(60, pause_after_failures=1)
+    world = World().see(seen).run_until("10:01:05")
+    world.answering = lambda _: None
+    world.run_until("10:02:05")
+    world.fail(seen, "10:01")
+    assert [clock(gone.run.due) for gone in world.let_go if gone.attempt == 1] == ["10:02:00"]

@@ -4,6 +4,7 @@ import pytest
 from tests.builders import clock, edited, every, instant, job, rejection
 from tests.unit.core.world import World
 
+from evenkeel.core import messages
 from evenkeel.model import JobPhase, MissedRuns, Retry, Verdict
 from evenkeel.resource.job import job_name
 
@@ -291,3 +292,30 @@ def test_a_retry_keeps_its_row_among_newer_runs_or_a_crash_would_begin_it_again(
     assert (rows[-1]["due"], rows[-1]["state"]) == ("2026-03-02T10:00:10Z", "retrying")
     world.crash().run_until(world.now + 60)
     assert [attempt for run, attempt, _ in world.creations if clock(run.due) == "10:00:10"] == [1]
+
+
+def test_a_held_second_attempt_keeps_its_row_among_newer_runs():
+    """Without it a crash that finds the first Job gone would begin again with the first attempt."""
+    seen = every(60, retry=Retry(limit=2, delay_s=5))
+    world = World().see(seen).run_until("10:01:05")
+    world.fail(seen, "10:01")
+    world.answering = lambda launch: Verdict.HELD if launch.attempt == 2 else Verdict.CREATED
+    world.run_until("10:16:30")
+    world.remove(world.job(seen, "10:01"))
+    world.answering = lambda _: Verdict.CREATED
+    world.crash(for_s=5).run_until("10:16:50")
+    created = [attempt for run, attempt, _ in world.creations if clock(run.due) == "10:01:00"]
+    assert created == [1, 2]
+
+
+def test_what_a_first_attempt_told_is_not_taken_for_the_second():
+    seen = every(3600, retry=Retry(limit=3, delay_s=600), pending_deadline_s=300)
+    world = World().see(seen).run_until("11:00:05")
+    world.fail(seen, "11:00")
+    world.answering = lambda _: None
+    world.run_until("11:10:06")
+    begun = job(seen, "11:00", JobPhase.WAITING, attempt=2, started=None)
+    world.jobs[begun.ref.name] = begun
+    world.tell(messages.JobSeen(begun))
+    world.see(edited(seen, priority=3)).run_until("11:10:10")
+    assert world.looked_at == []

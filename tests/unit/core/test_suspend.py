@@ -1,10 +1,11 @@
 """Suspended, nothing runs; resumed, nothing of what passed meanwhile runs."""
 
 import pytest
-from tests.builders import cron, edited, every, once
+from tests.builders import clock, cron, edited, every, once
 from tests.unit.core.world import World
 
-from evenkeel.model import Concurrency, Cron, MissedRuns, Verdict
+from evenkeel.core import messages
+from evenkeel.model import Concurrency, Cron, MissedRuns, Retry, Verdict
 
 EVERY_MINUTE = "* * * * *"
 
@@ -141,3 +142,53 @@ def test_another_edit_while_suspended_leaves_since_when():
     seen = cron(EVERY_MINUTE, suspend=True)
     world = World().see(seen).run_until("10:05").see(edited(seen, priority=7))
     assert world.status()["suspendedSince"] == "2026-03-02T10:00:00Z"
+
+
+# --- creates that wait in their lanes -------------------------------------------------------------
+
+
+def called_back(world):
+    """What the launcher does with a create that is let go of while it waits in its lane."""
+    for launch in list(world.in_flight):
+        if any((gone.run, gone.attempt) == (launch.run, launch.attempt) for gone in world.let_go):
+            world.in_flight.remove(launch)
+            world.scheduler.inbox.hint(launch, messages.PutBack(launch.run, launch.attempt))
+    world.settle()
+
+
+def test_a_create_that_waits_in_its_lane_is_called_back_and_skipped():
+    seen = every(60)
+    world = World(answering=lambda _: None).see(seen).run_until("10:01:05")
+    world.see(edited(seen, suspend=True))
+    called_back(world)
+    assert world.ends() == [("10:01:00", "skipped", "suspended")]
+
+
+def test_a_retry_that_waits_in_its_lane_is_called_back_and_goes_on_when_resumed():
+    seen = every(600, retry=Retry(limit=2, delay_s=10), concurrency=Concurrency.FORBID)
+    world = World().see(seen).run_until("10:10:05")
+    world.answering = lambda _: None
+    world.fail(seen, "10:10")
+    world.run_until("10:10:40")
+    suspended = edited(seen, suspend=True)
+    world.see(suspended)
+    called_back(world)
+    world.run_until("10:15")
+    assert len(world.creations) == 1
+    assert world.status()["waiting"] == ["2026-03-02T10:10:00Z"]
+    world.answering = lambda _: Verdict.CREATED
+    world.see(edited(suspended, suspend=False)).run_until("10:20:30")
+    assert [(clock(run.due), attempt) for run, attempt, _ in world.creations] == [
+        ("10:10:00", 1),
+        ("10:10:00", 2),
+    ]
+    assert world.ends() == [("10:20:00", "skipped", "overlap")]  # it held its place
+
+
+def test_a_create_that_was_on_its_way_when_suspended_counts():
+    seen = every(60)
+    world = World(answering=lambda _: None).see(seen).run_until("10:01:05")
+    world.see(edited(seen, suspend=True))
+    world.answer(world.in_flight[0], Verdict.CREATED)
+    assert world.alive() == {"10:01:00": "running"}
+    assert world.ends() == []
