@@ -5,9 +5,10 @@ a verdict or a run; from there on it only moves forward.
 """
 
 import itertools
+import math
 from dataclasses import replace
 
-from evenkeel.core import adopt, follow, late, life, placing, take
+from evenkeel.core import adopt, follow, late, life, placing, take, wallclock
 from evenkeel.core.effects import CheckTemplate, Forget, LetGo
 from evenkeel.core.entry import Entry, Run
 from evenkeel.core.messages import ScheduleGone, ScheduleSeen, SchedulesListed
@@ -55,11 +56,13 @@ def guarded(state: State, message: ScheduleSeen) -> None:
 def schedule_seen(state: State, message: ScheduleSeen) -> None:
     """Added or modified; the same sight twice changes nothing."""
     seen = message.schedule
+    entry = state.entries.get(seen.uid)
+    if entry is None and (message.memory.mark or math.inf) > state.now:
+        wallclock.suspect(state, [_told(message)])
     if not state.can_tell_what_is_due:
         state.early[seen.uid] = state.now, message
         state.early_ordered = False
         return
-    entry = state.entries.get(seen.uid)
     if entry is None:
         entry = _first_sight(state, seen, message.memory)
     elif seen.generation < entry.generation:
@@ -74,13 +77,22 @@ def schedule_seen(state: State, message: ScheduleSeen) -> None:
 def next_early(state: State, limit: int) -> list[str]:
     """Whom to admit next after the start: those that need a phase come when all the others' load
     is known, or they would be placed on top of it."""
-    if not state.early_ordered:
+    if state.early and not state.early_ordered:
+        wallclock.suspect(state, [_told(seen) for _, seen in state.early.values()])
+        if state.doubts_clock:
+            return []
         # Of two of a name the older one was deleted, and that was not seen.
         newest = {_key(seen): uid for uid, (_, seen) in state.early.items()}
         left = [(uid, seen) for uid, seen in state.early.items() if newest[_key(seen[1])] == uid]
         state.early = dict(sorted(left, key=lambda item: _needs_phase(item[1][1])))
         state.early_ordered = True
     return list(itertools.islice(state.early, limit))
+
+
+def _told(seen: ScheduleSeen) -> Instant | None:
+    """When somebody was surely there, by a clock that was right."""
+    created = None if isinstance(seen.schedule, Rejection) else seen.schedule.created
+    return seen.memory.mark or created
 
 
 def _key(seen: ScheduleSeen) -> tuple[str, str]:
@@ -132,7 +144,7 @@ def schedules_listed(state: State, message: SchedulesListed) -> None:
 
 
 def _first_sight(state: State, seen: Schedule | Rejection, memory: Memory) -> Entry:
-    memory = _believed(state, memory)
+    told, memory = memory, _believed(state, memory)
     entry = Entry(seen.uid, seen.ns, seen.name, memory=memory, seen_at=state.now)
     entry.counts = dict(memory.counts)
     entry.counts_since = memory.counts_since or int(state.now)
@@ -152,7 +164,8 @@ def _first_sight(state: State, seen: Schedule | Rejection, memory: Memory) -> En
     entry.version = memory.version
     if memory.timing is not None:
         _use_timing(entry, memory.timing, since=memory.timing_since or int(state.now))
-        entry.rewind(max(entry.since, entry.resumed_at or 0, memory.mark or 0))
+        reached = memory.mark or (int(state.now) if told.mark else 0)  # disbelieved, so from now on
+        entry.rewind(max(entry.since, entry.resumed_at or 0, reached))
     previous = state.uid_by_key.get(entry.key)
     if previous is not None:  # deleted and created again, and the deletion was not seen
         schedule_gone(state, ScheduleGone(previous))

@@ -7,6 +7,7 @@ shows any more, and the status knew as alive, is lost: launched again it might r
 from evenkeel.core import follow, history, life, take
 from evenkeel.core.effects import DeleteJob
 from evenkeel.core.entry import Entry, Run
+from evenkeel.core.missed import Span
 from evenkeel.core.state import State
 from evenkeel.model import ENDED, Concurrency, Instant, JobFact, JobPhase, Retry, RunId, RunState
 from evenkeel.resource.job import due_of, job_name
@@ -32,6 +33,7 @@ def take_over(state: State, entry: Entry) -> None:
     # By due time: where a retry was launched since, the status names the attempt before it.
     alive = {due_of(ref.name) for ref in memory.active}
     waiting = set(memory.waiting)
+    unnamed = 0
     for run_id, fact in last_attempt.items():
         known = run_id.due <= (memory.mark or 0)
         ended = fact.phase in (JobPhase.SUCCEEDED, JobPhase.FAILED)
@@ -44,6 +46,7 @@ def take_over(state: State, entry: Entry) -> None:
             elif run_id.due not in lost:
                 state.emit(DeleteJob(fact.ref, "cancelled"))  # as its end, stored, had decided
             continue
+        unnamed += known and run_id.due not in alive | waiting
         run = Run(run_id, taken_at=state.now, attempt=fact.attempt, late=True)
         run.failed_jobs = [earlier.ref for earlier in attempts[run_id][:-1]]
         entry.runs[run_id] = run
@@ -59,6 +62,7 @@ def take_over(state: State, entry: Entry) -> None:
         facts_names={fact.ref.name for fact in facts},
         with_jobs=set(last_attempt),
     )
+    _mourn_unnamed(state, entry, memory, found=unnamed)
 
 
 def _is_told(memory: Memory, fact: JobFact) -> bool:
@@ -83,7 +87,7 @@ def _remember_waiting(state: State, entry: Entry, memory: Memory, with_jobs: set
         entry.runs[run_id] = run
         if row and row.state is RunState.RETRYING:
             run.state, run.attempt, run.reason = RunState.RETRYING, row.attempt, row.reason
-            state.again(run, at=max(state.now, _next_attempt_at(entry, row)))
+            state.again(run, at=max(state.now, _next_attempt_at(entry, row, now=int(state.now))))
         elif (row and row.reason == "queued") or (row is None and _queues(entry)):
             run.reason = "queued"
             entry.queue.append(run_id)
@@ -95,11 +99,12 @@ def _remember_waiting(state: State, entry: Entry, memory: Memory, with_jobs: set
     take.next_in_queue(state, entry)
 
 
-def _next_attempt_at(entry: Entry, row: RecentRun) -> Instant:
+def _next_attempt_at(entry: Entry, row: RecentRun, *, now: Instant) -> Instant:
     """Its failed Job is gone, by a short ttl perhaps: the row alone tells when its delay began."""
     if row.finished is None:
         return row.due
-    return row.finished + follow.retry_delay_s(entry.retry or Retry(), row.attempt)
+    # By hand it may be any time: of the year 9999 it would keep its place until then.
+    return min(row.finished, now) + follow.retry_delay_s(entry.retry or Retry(), row.attempt)
 
 
 def _queues(entry: Entry) -> bool:
@@ -144,6 +149,17 @@ def _mourn(
         run = Run(run_id, taken_at=state.now, state=RunState.RUNNING, ref=ref, late=True)
         entry.runs[run_id] = run
         life.end(state, entry, run, *_how_it_went(entry, due))
+
+
+def _mourn_unnamed(state: State, entry: Entry, memory: Memory, *, found: int) -> None:
+    """A status counts more active runs than it names. Of those whose Jobs are gone nobody knows
+    any more which they were; that they were is counted."""
+    lost = memory.active_count - len(memory.active) - found
+    if len(memory.active) < ACTIVE_COUNT or lost <= 0:
+        return
+    dues = [due for ref in memory.active if (due := due_of(ref.name)) is not None]
+    last = memory.mark or int(state.now)
+    life.lose_unnamed(state, entry, Span(min(dues, default=last), last, lost), "outcome_unknown")
 
 
 def _how_it_went(entry: Entry, due: Instant) -> tuple[RunState, str]:

@@ -46,7 +46,8 @@ def launched(state: State, message: Launched) -> None:
             if message.reason == NOT_CREATED:
                 run.unanswered_at = state.now
             state.condition(entry, "Degraded", "True", message.reason or "Held", message.message)
-            late.hold(state, entry, run, message.reason, message.message)
+            since = message.sent_at or state.now
+            late.hold(state, entry, run, message.reason, message.message, since=since)
     take.next_in_queue(state, entry)  # an adopted Job may have ended as well
 
 

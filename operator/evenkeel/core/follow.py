@@ -74,6 +74,8 @@ def follow(state: State, entry: Entry, run: Run, fact: JobFact) -> None:
     run.ref = fact.ref
     run.phase = fact.phase
     run.started = fact.started or run.started
+    if fact.phase is JobPhase.SUSPENDED:
+        run.started = run.pending_since = None  # its clocks begin anew when it goes on
     if run.state is not RunState.RUNNING:
         life.running(state, entry, run)
     if fact.phase is JobPhase.SUCCEEDED:
@@ -82,8 +84,9 @@ def follow(state: State, entry: Entry, run: Run, fact: JobFact) -> None:
         _attempt_failed(state, entry, run, fact)
     elif fact.deleting:
         _watch_deletion(state, run)
-    elif fact.phase is JobPhase.WAITING and fact.started is not None:
-        _watch_pending(state, entry, run, fact.started)
+    elif fact.phase is JobPhase.WAITING:
+        # Where nobody minds Jobs they get no startTime, and would keep their place for ever.
+        _watch_pending(state, entry, run, fact.started or run.pending_since or int(state.now))
 
 
 def _attempt_failed(state: State, entry: Entry, run: Run, fact: JobFact) -> None:
@@ -224,8 +227,8 @@ def judge(state: State, entry: Entry) -> None:
         fact, run.unjudged = run.unjudged, None
         if fact is not None:
             follow(state, entry, run, fact)
-        elif run.state is RunState.RUNNING and run.phase is JobPhase.WAITING and run.started:
-            _watch_pending(state, entry, run, run.started)
+        elif run.state is RunState.RUNNING and run.phase is JobPhase.WAITING:
+            _watch_pending(state, entry, run, run.started or run.pending_since or int(state.now))
 
 
 # --- Jobs that do not go ----------------------------------------------------------------------
@@ -275,14 +278,12 @@ def pending_deadline(state: State, task: PendingDeadline) -> None:
     if deadline_s is None:
         run.pending_since = None  # an accepted edit looks at it again
         return
-    if run.phase is not JobPhase.WAITING or run.started is None:
+    if run.phase is not JobPhase.WAITING or run.pending_since is None or run.ref is None:
         return
-    if run.ref is None:
-        return
-    if state.now >= run.started + deadline_s:  # a suspension in between starts the clock anew
+    if state.now >= run.pending_since + deadline_s:  # a suspension in between starts it anew
         state.emit(LookAtPods(run.id, run.attempt, run.ref))
     else:
-        _look_again(state, run, run.started + deadline_s)
+        _look_again(state, run, run.pending_since + deadline_s)
 
 
 def pods_looked_at(state: State, message: PodsLookedAt) -> None:

@@ -188,14 +188,15 @@ def give_up(state: State, entry: Entry, runs: list[Run], reason: str) -> None:
 def launch(state: State, entry: Entry, run: Run) -> None:
     """Launch, unless the schedule's last create was held: then wait for its next try, too."""
     if state.now < entry.hold_until:
-        _wait(state, entry, run)
+        _wait(state, entry, run, since=state.now)
     else:
         life.launch(state, entry, run)
 
 
-def hold(state: State, entry: Entry, run: Run, reason: str, message: str) -> None:
+def hold(state: State, entry: Entry, run: Run, reason: str, message: str, *, since: float) -> None:
     """Nothing was written, and it may heal: try again, later each time. What holds one run back
-    holds the schedule's others: they share the pause, or each would ask for itself."""
+    holds the schedule's others: they share the pause, or each would ask for itself. `since`: when
+    the create was sent, which may be long ago where no answer came."""
     run.creating = False
     entry.hold_message = message
     if state.now >= entry.hold_until:  # those sent beside it say the same
@@ -206,7 +207,7 @@ def hold(state: State, entry: Entry, run: Run, reason: str, message: str) -> Non
         entry.hold_until = state.now + delay_s
     if entry.held_count == 1:
         state.log("create held", level="warning", schedule=entry.key, reason=reason)
-    _wait(state, entry, run)
+    _wait(state, entry, run, since=since)
 
 
 def release(state: State, entry: Entry) -> None:
@@ -229,10 +230,10 @@ def try_again(state: State, entry: Entry, run: Run) -> None:
         launch(state, entry, run)
 
 
-def _wait(state: State, entry: Entry, run: Run) -> None:
+def _wait(state: State, entry: Entry, run: Run, *, since: float) -> None:
     if not run.was_held:  # its grace counts from here: to wait in a queue or lane is no failure
         run.was_held = True
-        run.taken_at = max(run.taken_at, state.now)
+        run.taken_at = max(run.taken_at, since)
     run.message = entry.hold_message
     if run.state is not RunState.RETRYING:
         life.wait(state, entry, run, "held")

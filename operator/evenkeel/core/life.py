@@ -145,14 +145,26 @@ def end(
     state.dirty(entry)
 
 
+def lose_unnamed(state: State, entry: Entry, span: Span, reason: str) -> None:
+    """So many runs of this span are lost, and which they were is not known."""
+    entry.last_failure = max(entry.last_failure or 0, int(state.now))
+    entry.consecutive_failures += span.count
+    _record_span(state, entry, span, RunState.LOST, reason)
+    state.tell(entry, "Lost", f"{span} lost: {reason}", warning=True)
+
+
 def end_span(state: State, entry: Entry, span: Span, how: RunState, reason: str) -> None:
     """Due times that were never runs of their own get one verdict as a whole."""
-    entry.count(how, span.count)
-    entry.last_result = how.value
     entry.remember(RecentRun(span.last, how, reason=reason), limit=RECENT_COUNT)
     # Its row names the last due time alone: above the mark, a restart would count the others once
     # more.
     _let_mark_pass(state, entry, span.last)
+    _record_span(state, entry, span, how, reason)
+
+
+def _record_span(state: State, entry: Entry, span: Span, how: RunState, reason: str) -> None:
+    entry.count(how, span.count)
+    entry.last_result = how.value
     state.emit(
         Recorded(
             uid=entry.uid,

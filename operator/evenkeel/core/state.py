@@ -51,6 +51,7 @@ class State:
     settings: Settings
     inbox: Inbox
     now: float = 0.0
+    monotonic: float = 0.0
     entries: dict[str, Entry] = field(default_factory=dict)
     uid_by_key: dict[str, str] = field(default_factory=dict)
     index: IndexCell = field(default_factory=lambda: IndexCell(nothing_yet(0)))
@@ -82,6 +83,8 @@ class State:
     ended_states: dict[RunId, RunState] = field(default_factory=dict)
     stopping: bool = False
     doubts_clock: bool = False
+    clock_agreed: bool = False
+    """The API server has confirmed it; from then on only its steps are looked at."""
     clock_asked_at: float = 0.0
     wall_minus_monotonic: float | None = None
     statistics: Statistics = field(default_factory=Statistics)

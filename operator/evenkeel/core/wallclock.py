@@ -6,6 +6,7 @@ a time that never came: conditions and rows keep what was written.
 """
 
 from collections import deque
+from collections.abc import Iterable
 
 from evenkeel.core import history, late, take
 from evenkeel.core.agenda import DeletionDeadline, DoomPassed, PendingDeadline
@@ -14,7 +15,8 @@ from evenkeel.core.entry import Entry
 from evenkeel.core.follow import DELETION_PATIENCE_S, retry_delay_s
 from evenkeel.core.messages import TimeConfirmed
 from evenkeel.core.state import State
-from evenkeel.model import Retry, RunState
+from evenkeel.model import Instant, Retry, RunState
+from evenkeel.resource import rfc3339
 
 JUMP_S = 86_400
 """A forward jump of more than this is believed only when the API server's clock agrees."""
@@ -29,7 +31,7 @@ SET_BACK_S = 1.0
 def watch(state: State, now: float, monotonic: float) -> None:
     """Ten years of catch-up because of a broken clock would be worse than a pause."""
     offset, known = now - monotonic, state.wall_minus_monotonic
-    state.now = now
+    state.now, state.monotonic = now, monotonic
     if known is not None and offset - known > JUMP_S and not state.doubts_clock:
         state.doubts_clock = True
         state.log("clock jumped forward", level="error", jump_s=round(offset - known))
@@ -45,6 +47,18 @@ def watch(state: State, now: float, monotonic: float) -> None:
         _set_back(state)
 
 
+def suspect(state: State, told: Iterable[Instant | None]) -> None:
+    """A process that begins with a wrong clock sees no step: what was told last gives it away, by
+    lying further from now than a day. After a long absence it does so too, and is confirmed."""
+    last = max((instant for instant in told if instant is not None), default=state.now)
+    if state.clock_agreed or abs(state.now - last) <= JUMP_S:
+        return
+    state.doubts_clock = True
+    state.clock_asked_at = state.monotonic
+    state.log("clock far from what was told last", level="warning", told=rfc3339.show(int(last)))
+    state.emit(ConfirmTime())
+
+
 def confirmed(state: State, message: TimeConfirmed) -> None:
     """The API server says what time it is."""
     if not state.doubts_clock:
@@ -53,6 +67,7 @@ def confirmed(state: State, message: TimeConfirmed) -> None:
         state.log("clock not confirmed", level="error", server_now=message.server_now)
         return
     state.doubts_clock = False
+    state.clock_agreed = True
     state.wall_minus_monotonic = None
     state.log("clock confirmed", level="warning")
     _set_back(state)  # of what came in while it was wrong

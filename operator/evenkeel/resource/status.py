@@ -106,6 +106,7 @@ class Memory:
     pause: Pause | None = None
     waiting: tuple[Instant, ...] = ()
     active: tuple[JobRef, ...] = ()
+    active_count: int = 0
     recent: tuple[RecentRun, ...] = ()
     counts: Mapping[str, int] = field(default_factory=dict)
     counts_since: Instant | None = None
@@ -145,6 +146,7 @@ def parse(raw: object, *, version: str = "") -> Memory:
             for row in map(_mapping, _list(status.get("active"))[:ACTIVE_COUNT])
             if row.get("name")
         ),
+        active_count=_count(status.get("activeCount")),
         recent=tuple(
             row for raw in _list(status.get("recent"))[:RECENT_COUNT] if (row := _recent(raw))
         ),

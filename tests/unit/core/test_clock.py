@@ -318,3 +318,50 @@ def test_a_list_from_before_the_clock_was_set_back_prunes_nothing():
     world.scheduler.inbox.hint("list", messages.SchedulesListed(frozenset(), listed_at))
     world.run_until("09:31:30")
     assert world.started() == ["09:31:00"]
+
+
+# --- wrong from the start -----------------------------------------------------------------------
+
+THREE_DAYS_S = 3 * 86_400
+
+
+@pytest.mark.parametrize("off_by_s", [THREE_DAYS_S, -THREE_DAYS_S])
+def test_a_process_that_begins_with_a_wrong_clock_waits_for_the_right_one(off_by_s):
+    world = World().see(cron(EVERY_MINUTE)).run_until("10:05:30")
+    mark = world.status()["mark"]
+    world.crash(for_s=off_by_s).run_until(world.now + 60)
+    assert world.time_asked == 7  # at once, and every ten seconds
+    assert not world.scheduler.ready
+    world.now -= off_by_s
+    world.tell(messages.TimeConfirmed(world.now)).run_until("10:08:30")
+    assert world.started() == [f"10:0{minute}:00" for minute in range(1, 9)]
+    assert world.ends() == []
+    assert world.status()["mark"] > mark
+
+
+def test_after_days_away_the_clock_is_confirmed_once_and_believed():
+    world = World(clock_is_confirmed=True).see(cron(EVERY_MINUTE)).see(cron("0 0 1 * *", name="b"))
+    world.run_until("10:01:30").crash(for_s=THREE_DAYS_S).run_until(world.now + 60)
+    assert world.time_asked == 1
+    assert world.counts() == {"missed": 3 * 1440 - 1}
+
+
+def test_a_schedule_that_rests_for_a_month_makes_nobody_doubt_the_clock():
+    world = World().see(cron("0 0 1 * *", name="monthly")).see(cron(EVERY_MINUTE))
+    for _ in range(20):
+        world.now += 7_200
+        world.monotonic += 7_200
+        world.settle()
+    world.crash(for_s=5)
+    assert world.status("monthly")["mark"] < "2026-03-03"
+    assert world.time_asked == 0
+    assert world.scheduler.ready
+
+
+def test_a_schedule_of_the_future_makes_a_clock_that_is_days_behind_doubtful():
+    ahead = float(instant("2026-03-05T10:00:00Z"))
+    world = World().see(cron(EVERY_MINUTE, created=int(ahead))).run_until("10:05")
+    assert world.time_asked > 0
+    world.now = ahead + 300
+    world.tell(messages.TimeConfirmed(world.now)).run_until(world.now + 90)
+    assert world.started() != []

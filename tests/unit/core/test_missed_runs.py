@@ -6,8 +6,9 @@ from hypothesis import strategies as st
 from tests.builders import clock, cron, edited, every, instant
 from tests.unit.core.world import World
 
+from evenkeel.core import messages
 from evenkeel.core.missed import Missed, Settled, Span, settle
-from evenkeel.model import Concurrency, JobPhase, MissedRuns, Verdict
+from evenkeel.model import Concurrency, JobPhase, JobRef, MissedRuns, Verdict
 
 TEN_MINUTELY = "*/10 * * * *"
 
@@ -86,7 +87,7 @@ def test_a_run_launched_late_tells_nothing_of_our_precision():
 
 
 def test_a_year_away_is_counted_not_listed():
-    world = World().see(every(60)).run_until("10:01:30")
+    world = World(clock_is_confirmed=True).see(every(60)).run_until("10:01:30")
     world.crash(for_s=365 * 86_400 + 15)
     assert world.ends()[0][0].endswith(f"x{365 * 1440 - 1}")
     assert len(world.started()) == 2
@@ -322,3 +323,21 @@ def test_held_runs_beyond_grace_are_one_set_after_a_restart_as_after_a_stall(awa
     world = world.crash(for_s=600) if away == "crash" else world.stall_until("11:12:20")
     world.run_until(world.now + 60)
     assert [clock(run.due) for run, _, _ in world.creations[before:]] == ["11:02:00"]
+
+
+@pytest.mark.parametrize(
+    ("policy", "started"), [(MissedRuns.LATEST, ["10:30:00"]), (MissedRuns.SKIP, [])]
+)
+def test_creates_without_an_answer_for_longer_than_grace_are_one_set(policy, started):
+    """The network swallowed all for half an hour; then the Jobs are found not to exist."""
+    seen = every(60, missed_runs=policy)
+    world = World(answering=lambda _: None).see(seen).run_until("10:30:40")
+    world.answering = lambda _: Verdict.CREATED
+    for launch in list(world.in_flight):
+        world.in_flight.remove(launch)
+        sent_at = float(launch.run.due)
+        ref = JobRef("shop", "x")
+        world.tell(messages.Launched(launch.run, 1, Verdict.HELD, ref, sent_at, "", "NotCreated"))
+    world.run_until("10:30:55")
+    assert world.started() == started
+    assert world.verdicts() == 30 - len(started)

@@ -152,3 +152,17 @@ def test_taking_over_thousands_of_jobs_reads_each_once(monkeypatch):
     world.crash(for_s=5)
     assert calls == 120
     assert len(world.alive()) == 120
+
+
+def test_of_more_running_than_active_names_those_that_vanish_unseen_are_lost():
+    world = World().see(every(60)).run_until("11:20:30")
+    assert world.status()["activeCount"] == 80
+    world.remove(world.job(every(60), "11:15"), told=False)
+    world.remove(world.job(every(60), "11:16"), told=False)
+    world.remove(world.job(every(60), "10:05"), told=False)
+    world.crash(for_s=5)
+    assert world.counts() == {"lost": 3}
+    assert len(world.alive()) == 77
+    assert forgotten(world) == 0
+    world.crash(for_s=5)
+    assert world.counts() == {"lost": 3}

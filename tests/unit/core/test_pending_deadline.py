@@ -135,3 +135,29 @@ def test_a_pending_deadline_set_by_an_edit_holds_for_the_job_that_waits_already(
     world.change(world.job(seen, "10:10"), phase=JobPhase.WAITING, started=instant("10:10"))
     world.see(edited(seen, pending_deadline_s=60)).run_until("10:12")
     assert len(world.looked_at) == 1
+
+
+def test_a_job_that_nobody_minds_does_not_keep_its_place_for_ever():
+    """No Job controller, or another one by managedBy: its status stays empty, without startTime."""
+    seen = every(600, pending_deadline_s=60)
+    world = World().see(seen).run_until("10:10")
+    world.change(world.job(seen, "10:10"), phase=JobPhase.WAITING, started=None)
+    world.run_until("10:10:59")
+    assert world.looked_at == []
+    world.run_until("10:11:01")
+    assert len(world.looked_at) == 1
+
+
+def test_a_job_that_is_suspended_after_it_began_to_wait_gets_its_whole_time_when_it_goes_on():
+    seen = every(600, pending_deadline_s=60)
+    world = World().see(seen).run_until("10:10")
+    fact = world.job(seen, "10:10")
+    world.change(fact, phase=JobPhase.WAITING, started=int(world.now))
+    world.run_until("10:10:30")
+    world.change(fact, phase=JobPhase.SUSPENDED, started=None)
+    world.run_until("10:15")
+    world.change(fact, phase=JobPhase.WAITING, started=None)
+    world.run_until("10:15:59")
+    assert world.looked_at == []
+    world.run_until("10:16:01")
+    assert len(world.looked_at) == 1

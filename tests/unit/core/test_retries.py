@@ -5,7 +5,7 @@ from tests.builders import clock, edited, every, instant, job, rejection
 from tests.unit.core.world import World
 
 from evenkeel.core import messages
-from evenkeel.model import JobPhase, MissedRuns, Retry, Verdict
+from evenkeel.model import Concurrency, JobPhase, MissedRuns, Retry, Verdict
 from evenkeel.resource.job import job_name
 
 
@@ -319,3 +319,13 @@ def test_what_a_first_attempt_told_is_not_taken_for_the_second():
     world.tell(messages.JobSeen(begun))
     world.see(edited(seen, priority=3)).run_until("11:10:10")
     assert world.looked_at == []
+
+
+def test_a_retry_whose_row_says_that_it_failed_in_9999_waits_for_its_delay_only():
+    seen = every(60, concurrency=Concurrency.FORBID, retry=Retry(limit=2, delay_s=10))
+    world = World().see(seen).run_until("10:01:10")
+    world.fail(seen, "10:01")
+    world.remove(world.job(seen, "10:01"))
+    world.statuses[seen.uid]["recent"][0]["finished"] = "9999-01-01T00:00:00Z"
+    world.crash().run_until("10:01:25")
+    assert [attempt for _, attempt, _ in world.creations] == [1, 2]

@@ -80,6 +80,8 @@ class World:
     observed: list[effects.Observed] = field(default_factory=list)
     logged: list[effects.Log] = field(default_factory=list)
     time_asked: int = 0
+    clock_is_confirmed: bool = False
+    """Whether the API server, asked for the time, says the same."""
     stopped: bool = False
     answers: dict[object, Any] = field(default_factory=dict)
     """By who asked."""
@@ -328,6 +330,9 @@ class World:
                     self.write(uid)
             case effects.ConfirmTime():
                 self.time_asked += 1
+                if self.clock_is_confirmed:
+                    confirmation = messages.TimeConfirmed(self.now)
+                    self.scheduler.inbox.hint("time", confirmation)
             case effects.BuildIndex() | effects.PlanRebalance() | effects.ConfirmRebalance():
                 self.scheduler.inbox.hint(object(), AWAY[type(effect)](effect))
             case effects.Answer(ask=ask, value=value):
