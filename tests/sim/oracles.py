@@ -79,6 +79,7 @@ def _one_job_per_run(outcome: Outcome) -> Iterator[str]:
         # The name locks while the Job lives: a user who deletes it while no status can be written
         # opens the lock (README, Promises).
         opened = any(job.deleted_by == "user" for job in jobs[:-1]) or _deaf_twin(outcome, jobs)
+        opened = opened or _on_its_way_when_all_went(outcome, jobs)
         if attempts != list(range(1, len(jobs) + 1)) and not opened:
             made = ", ".join(f"r{job.attempt} at {job.at:.3f} by {job.who}" for job in jobs)
             yield f"{where}: attempts {attempts}, not one Job each: {made}"
@@ -105,6 +106,13 @@ def _deaf_twin(outcome: Outcome, jobs: list[Created]) -> bool:
         if one.attempt == other.attempt
     )
     return outcome.processes[0].play.trouble.twins and apart
+
+
+def _on_its_way_when_all_went(outcome: Outcome, jobs: list[Created]) -> bool:
+    """A request that arrives late, after its schedule and all Jobs of it were deleted: nobody can
+    call it back, and the garbage collector takes its Job at once."""
+    collected = all(job.deleted_at is not None and not job.deleted_by for job in jobs)
+    return "late" in faults_of(outcome) and collected and not jobs[-1].ended
 
 
 def _never_before_its_time(outcome: Outcome) -> Iterator[str]:

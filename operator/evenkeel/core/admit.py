@@ -27,6 +27,9 @@ from evenkeel.model import (
 from evenkeel.resource import rfc3339
 from evenkeel.resource.status import EMPTY, Memory, Pause, timing_hash
 
+GONE_S = 600.0
+"""How long a deletion is remembered: an API server keeps five minutes of what it tells."""
+
 SURPRISE = "InternalError"
 """The reason of a schedule that raised what nobody foresaw; the next sight of it may not."""
 
@@ -56,6 +59,8 @@ def guarded(state: State, message: ScheduleSeen) -> None:
 def schedule_seen(state: State, message: ScheduleSeen) -> None:
     """Added or modified; the same sight twice changes nothing."""
     seen = message.schedule
+    if seen.uid in state.gone:
+        return  # a uid never comes back
     entry = state.entries.get(seen.uid)
     if entry is None and (message.memory.mark or math.inf) > state.now:
         wallclock.suspect(state, [_told(message)])
@@ -107,7 +112,21 @@ def _needs_phase(seen: ScheduleSeen) -> bool:
 
 
 def schedule_gone(state: State, message: ScheduleGone) -> None:
-    """No launch after the deletion was seen; the garbage collector takes the Jobs."""
+    """No launch after the deletion was seen, whatever a watch that lags shows after it."""
+    state.gone[message.uid] = state.now
+    _remove(state, message)
+
+
+def forget_gone(state: State) -> None:
+    """No watch lags for longer; and had a list been wrong, the schedule would be back then."""
+    for uid in itertools.takewhile(
+        lambda uid: state.gone[uid] <= state.now - GONE_S, list(state.gone)
+    ):
+        del state.gone[uid]
+
+
+def _remove(state: State, message: ScheduleGone) -> None:
+    """The garbage collector takes the Jobs."""
     entry = state.entries.pop(message.uid, None)
     state.job_facts.pop(message.uid, None)
     state.early.pop(message.uid, None)
@@ -168,7 +187,7 @@ def _first_sight(state: State, seen: Schedule | Rejection, memory: Memory) -> En
         entry.rewind(max(entry.since, entry.resumed_at or 0, reached))
     previous = state.uid_by_key.get(entry.key)
     if previous is not None:  # deleted and created again, and the deletion was not seen
-        schedule_gone(state, ScheduleGone(previous))
+        _remove(state, ScheduleGone(previous))
     state.entries[entry.uid] = entry
     state.uid_by_key[entry.key] = entry.uid
     return entry

@@ -89,7 +89,7 @@ class Scheduler:
         more_runs = self._hand_out_due_runs()
         # 3. Drain the inbox.
         self._drain_inbox()
-        # 4. Forget runs that ended longer than grace ago.
+        # 4. Forget what ended longer than grace ago.
         self._forget_ended()
         # 5. Update statistics.
         self._update_statistics()
@@ -249,6 +249,7 @@ class Scheduler:
         while state.ended and state.ended[0][0] <= state.now - state.settings.grace_s:
             _, run, _ = state.ended.popleft()
             state.ended_states.pop(run, None)
+        admit.forget_gone(state)
 
     def _update_statistics(self) -> None:
         state, numbers = self.state, self.state.statistics

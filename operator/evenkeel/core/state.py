@@ -79,6 +79,8 @@ class State:
     plans: dict[str, Plan] = field(default_factory=dict)
     """Those that were shown and may be confirmed, by id."""
     moving: Moving | None = None
+    gone: dict[str, float] = field(default_factory=dict)
+    """Schedules whose deletion was seen, and when: a watch that lags may show them once more."""
     ended: deque[tuple[float, RunId, RunState]] = field(default_factory=deque)
     ended_states: dict[RunId, RunState] = field(default_factory=dict)
     stopping: bool = False

@@ -81,6 +81,7 @@ def _set_back(state: State) -> None:
     now = state.now
     for entry in state.entries.values():
         _shorten_waits(state, entry)
+    state.gone = {uid: min(at, now) for uid, at in state.gone.items()}
     state.ended = deque((min(at, now), run, how) for at, run, how in state.ended)
     state.phases = {key: (placed, min(at, now)) for key, (placed, at) in state.phases.items()}
     state.statistics.counted_at = min(state.statistics.counted_at, now)
