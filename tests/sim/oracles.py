@@ -111,8 +111,9 @@ def _deaf_twin(outcome: Outcome, jobs: list[Created]) -> bool:
 def _on_its_way_when_all_went(outcome: Outcome, jobs: list[Created]) -> bool:
     """A request that arrives late, after its schedule and all Jobs of it were deleted: nobody can
     call it back, and the garbage collector takes its Job at once."""
-    collected = all(job.deleted_at is not None and not job.deleted_by for job in jobs)
-    return "late" in faults_of(outcome) and collected and not jobs[-1].ended
+    schedule_went = all(uid != jobs[0].uid for uid, _, _ in alive(outcome))
+    collected = jobs[-1].deleted_at is not None and not jobs[-1].ended
+    return "late" in faults_of(outcome) and schedule_went and collected
 
 
 def _never_before_its_time(outcome: Outcome) -> Iterator[str]:
