@@ -27,6 +27,8 @@ facts of Jobs, and times of status writes, of deleted schedules      9, 4
 an edit while the clock was set back reached behind the creation     1510
 what a timing made due after a refused edit had ended it was         10108, 10145
   launched when another edit mended that
+an instant that had run, under a status that could never be written,  2591
+  was told to be past besides
 a deleted schedule that a list no longer showed was taken in again   638
   when its watch, which lagged, told of an edit from before
 """
@@ -74,6 +76,7 @@ LATER = (
     2254,
     2267,
     2520,
+    2591,
     2717,
     2845,
     3287,

@@ -254,8 +254,11 @@ def _accept(state: State, entry: Entry, schedule: Schedule) -> None:
     entry.pause_after = schedule.pause_after_failures
     entry.generation = schedule.generation
     state.index_dirty = True
+    never_seen = entry.timing is None
     _begin(state, entry, schedule)
     adopt.take_over(state, entry)
+    if never_seen:  # by a status; a Job may tell that it has run
+        _say_if_past(state, entry)
     follow.judge(state, entry)
     edited = _timing_changes(state, entry, schedule)
     if entry.template_hash != schedule.template_hash:
@@ -332,7 +335,6 @@ def _begin(state: State, entry: Entry, schedule: Schedule) -> None:
     since = schedule.created if schedule.generation <= 1 else int(state.now)
     _use_timing(entry, schedule.timing, since=since)
     entry.rewind(max(since, schedule.created, entry.stored_mark or 0))
-    _say_if_past(state, entry)
 
 
 def _timing_changes(state: State, entry: Entry, schedule: Schedule) -> bool:

@@ -97,7 +97,10 @@ def start(state: State, task: Start) -> None:
     if found is None:
         return
     entry, run = found
-    if run.creating or run.state is RunState.RUNNING or run.reason == "queued":
+    if run.creating or run.state is RunState.RUNNING:
+        return
+    if run.reason == "queued":
+        next_in_queue(state, entry)
         return
     if state.now < run.retry_at:
         return  # put off since
@@ -169,7 +172,12 @@ def next_in_queue(state: State, entry: Entry) -> None:
     if not entry.queue or entry.idle or state.stopping or not state.can_tell_what_is_due:
         return
     while entry.queue and not (entry.needs_places and entry.holding):
-        run = entry.runs.get(entry.queue.popleft())
+        run = entry.runs.get(entry.queue[0])
+        if run is not None and run.id.due > state.now:  # the clock was set back since
+            if run.retry_at != run.id.due:
+                state.again(run, at=run.id.due)
+            return
+        entry.queue.popleft()
         if run is None or run.reason != "queued":
             continue
         run.reason = ""

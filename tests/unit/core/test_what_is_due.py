@@ -400,3 +400,11 @@ def test_one_that_took_the_name_of_another_is_not_taken_for_gone_when_the_other_
     old, new = every(60), replace(every(60), uid="uid-new")
     world = World().see(old).see(new).see(old).see(new).run_until("10:01:30")
     assert world.started("new") == ["10:01:00"]
+
+
+def test_an_instant_that_ran_under_a_status_that_was_never_written_is_not_missed_too():
+    seen = edited(once("10:05"))
+    world = World(writes=False).see(seen).run_until("10:05:30")
+    world.crash(for_s=30)
+    assert world.ends() == []
+    assert world.alive() == {"10:05:00": "running"}
