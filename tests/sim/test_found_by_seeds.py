@@ -29,6 +29,8 @@ what a timing made due after a refused edit had ended it was         10108, 1014
   launched when another edit mended that
 an instant that had run, under a status that could never be written,  2591
   was told to be past besides
+after a crash the attempt was created again whose Job had been        7188
+  deleted, because an earlier attempt's Job was all there was
 a deleted schedule that a list no longer showed was taken in again   638
   when its watch, which lagged, told of an edit from before
 """
@@ -77,6 +79,7 @@ LATER = (
     2267,
     2520,
     2591,
+    7188,
     2717,
     2845,
     3287,

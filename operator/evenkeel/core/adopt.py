@@ -4,6 +4,8 @@ Once for each schedule, when its status, its spec and the list of Jobs are all t
 shows any more, and the status knew as alive, is lost: launched again it might run twice.
 """
 
+from collections.abc import Mapping
+
 from evenkeel.core import follow, history, life, take
 from evenkeel.core.effects import DeleteJob
 from evenkeel.core.entry import Entry, Run
@@ -33,8 +35,12 @@ def take_over(state: State, entry: Entry) -> None:
     # By due time: where a retry was launched since, the status names the attempt before it.
     alive = {due_of(ref.name) for ref in memory.active}
     waiting = set(memory.waiting)
+    rows = {row.due: row for row in memory.recent}
     unnamed = 0
-    for run_id, fact in last_attempt.items():
+    for run_id, fact in list(last_attempt.items()):
+        if run_id.due in waiting and _is_outdated(fact, rows.get(run_id.due)):
+            del last_attempt[run_id]
+            continue
         known = run_id.due <= (memory.mark or 0)
         ended = fact.phase in (JobPhase.SUCCEEDED, JobPhase.FAILED)
         finished_before = known and run_id.due not in waiting and _is_told(memory, fact)
@@ -54,7 +60,7 @@ def take_over(state: State, entry: Entry) -> None:
             entry.open[run_id.due] = None
         follow.follow(state, entry, run, fact)
     entry.open = dict(sorted(entry.open.items()))
-    _remember_waiting(state, entry, memory, set(last_attempt))
+    _remember_waiting(state, entry, memory, attempts)
     _mourn(
         state,
         entry,
@@ -63,6 +69,14 @@ def take_over(state: State, entry: Entry) -> None:
         with_jobs=set(last_attempt),
     )
     _mourn_unnamed(state, entry, memory, found=unnamed)
+
+
+def _is_outdated(fact: JobFact, row: RecentRun | None) -> bool:
+    """The Job of an attempt after this one failed and was deleted: begun again by this fact, that
+    attempt would be created a second time."""
+    if row is None or not row.tells_attempt or fact.phase is JobPhase.SUCCEEDED:
+        return False  # one given up as too slow has succeeded after all: no other is needed
+    return row.attempt > fact.attempt + (fact.phase is JobPhase.FAILED)
 
 
 def _is_told(memory: Memory, fact: JobFact) -> bool:
@@ -75,15 +89,19 @@ def _is_told(memory: Memory, fact: JobFact) -> bool:
     return fact.finished is not None and fact.finished <= (last or 0)
 
 
-def _remember_waiting(state: State, entry: Entry, memory: Memory, with_jobs: set[RunId]) -> None:
+def _remember_waiting(
+    state: State, entry: Entry, memory: Memory, attempts: Mapping[RunId, list[JobFact]]
+) -> None:
     """Runs that waited without a Job: queued, held, or between two attempts."""
     rows = {row.due: row for row in memory.recent}
     for due in memory.waiting:
         run_id = RunId(entry.uid, due)
-        if run_id in with_jobs or run_id in entry.runs:
+        row, earlier = rows.get(due), attempts.get(run_id, [])
+        outdated = bool(earlier) and _is_outdated(earlier[-1], row)
+        if run_id in entry.runs or (earlier and not outdated):
             continue
-        row = rows.get(due)
         run = Run(run_id, taken_at=state.now, late=True)
+        run.failed_jobs = [fact.ref for fact in earlier]
         entry.runs[run_id] = run
         if row and row.state is RunState.RETRYING:
             run.state, run.attempt, run.reason = RunState.RETRYING, row.attempt, row.reason

@@ -161,3 +161,18 @@ def test_a_job_that_is_suspended_after_it_began_to_wait_gets_its_whole_time_when
     assert world.looked_at == []
     world.run_until("10:16:01")
     assert len(world.looked_at) == 1
+
+
+def test_the_attempt_after_one_whose_job_was_deleted_is_the_next_one_after_a_crash_too():
+    seen = every(600, pending_deadline_s=60, retry=Retry(limit=5, delay_s=10))
+    world = World().see(seen).run_until("10:10")
+    world.fail(seen, "10:10")
+    world.run_until("10:10:11")
+    started = int(world.now)
+    world.change(world.job(seen, "10:10", 2), phase=JobPhase.WAITING, started=started)
+    world.run_until("10:11:12")
+    (look,) = world.looked_at
+    world.tell(PodsLookedAt(look.run, 2, False, "pod_refused", "no"))
+    assert len(world.jobs) == 1  # the first attempt's; the second's was deleted
+    world.crash(for_s=1).run_until("10:12")
+    assert [attempt for _, attempt, _ in world.creations] == [1, 2, 3]
