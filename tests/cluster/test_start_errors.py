@@ -224,7 +224,7 @@ CHANGES: dict[str, tuple[Change, str]] = {
                 }
             }
         ),
-        "",
+        "the credential plugin gave nothing",
     ),
 }
 

@@ -1,6 +1,7 @@
 """Who we are to the API server, as the `kubernetes` package finds it: kubeconfig or in-cluster.
 
-Read again when the server says 401, so rotated tokens and certificates are taken up.
+Read again when the server says 401, so rotated tokens and certificates are taken up. It never
+makes do with less than the kubeconfig names: who is nobody gets no 401, only 403 for ever.
 """
 
 import hashlib
@@ -11,6 +12,7 @@ from pathlib import Path
 
 import yaml
 from kubernetes import client, config
+from kubernetes.config.kube_config import KubeConfigLoader, KubeConfigMerger
 
 from evenkeel.errors import CannotStart
 
@@ -40,11 +42,10 @@ def load(kubeconfig: Path | None) -> Credentials:
         Path(part).exists() for part in str(kubeconfig).split(os.pathsep)
     ):
         raise CannotStart(f"cannot use kubeconfig {kubeconfig}: there is no such file")
+    has_plugin = False
     try:
         if kubeconfig is not None:
-            config.load_kube_config(  # type: ignore[no-untyped-call]
-                config_file=str(kubeconfig), client_configuration=configuration
-            )
+            has_plugin = _load_file(kubeconfig, configuration)
         else:
             config.load_incluster_config(  # type: ignore[no-untyped-call]
                 client_configuration=configuration
@@ -71,7 +72,25 @@ def load(kubeconfig: Path | None) -> Credentials:
         raise CannotStart(
             f"kubeconfig {kubeconfig}: proxy-url and tls-server-name are not supported"
         )
+    # The package only logs what the plugin said, and would go on as nobody.
+    if has_plugin and not configuration.cert_file and not found.headers():
+        raise CannotStart(
+            f"cannot use kubeconfig {kubeconfig}: the credential plugin gave nothing; "
+            "run its `exec` command by hand to see why"
+        )
     return replace(found, fingerprint=fingerprint)
+
+
+def _load_file(kubeconfig: Path, configuration: client.Configuration) -> bool:
+    """Fill the configuration; True when the user's credentials come from a program."""
+    merged = KubeConfigMerger(str(kubeconfig))  # type: ignore[no-untyped-call]
+    if merged.config is None:
+        raise config.ConfigException("there is nothing in it")
+    loader = KubeConfigLoader(  # type: ignore[no-untyped-call]
+        merged.config, config_base_path=None, config_persister=merged.save_changes
+    )
+    loader.load_and_set(configuration)  # type: ignore[no-untyped-call]
+    return "exec" in (loader._user or ())  # it tells nowhere else
 
 
 def _fingerprint(credentials: Credentials) -> str:

@@ -11,6 +11,7 @@ import pytest
 from aiohttp import web
 from kubernetes import client as kubernetes_client
 
+from evenkeel.errors import CannotStart
 from evenkeel.kube.api import NoAnswer, NotSent
 from evenkeel.kube.client import KubeClient
 from evenkeel.kube.credentials import Credentials
@@ -221,3 +222,25 @@ async def test_new_certificates_are_used_though_their_token_failed_once(server: 
             await client.call("GET", "/x")
         await client.call("GET", "/x")
         assert client._session is not before
+
+
+async def test_credentials_that_cannot_be_had_leave_the_old_ones_in_use(server: Server) -> None:
+    """A plugin that fails while the token is rotated: the next 401 asks it again."""
+    loads: list[str] = []
+
+    def load() -> Credentials:
+        loads.append(server.token)
+        if len(loads) == 2:
+            raise CannotStart("the credential plugin gave nothing")
+        return server.credentials()
+
+    async def only_new(request: web.Request) -> web.StreamResponse:
+        known = request.headers.get("Authorization") == f"Bearer {NEW}"
+        return web.Response(status=200 if known else 401)
+
+    async with KubeClient(load, timeout_s=0.3, connections=4) as client:
+        server.answer, server.token = only_new, NEW
+        with pytest.raises(NotSent, match="gave nothing"):
+            await client.call("GET", "/x")
+        assert (await client.call("GET", "/x")).status == 200
+    assert server.tokens == [f"Bearer {OLD}", f"Bearer {OLD}", f"Bearer {NEW}"]

@@ -1,5 +1,6 @@
 """A kubeconfig is read while somebody writes it: whatever is there then, it is one error."""
 
+import textwrap
 from pathlib import Path
 
 import pytest
@@ -25,6 +26,14 @@ users:
 - name: u
   user:
     token: abc
+"""
+
+
+PLUGIN = """\
+    exec:
+      apiVersion: client.authentication.k8s.io/v1
+      interactiveMode: Never
+      command: {command}
 """
 
 
@@ -55,3 +64,39 @@ def test_a_certificate_that_is_not_there_is_a_sentence(file: Path) -> None:
     file.write_text(KUBECONFIG.replace("token: abc", "client-certificate: none.crt"))
     with pytest.raises(CannotStart):
         credentials.load(file)
+
+
+# --- credentials that a program gives -------------------------------------------------------------
+
+
+@pytest.fixture
+def plugin(tmp_path: Path, file: Path) -> Path:
+    """Gives the token that is in the file `token`; where there is none it fails."""
+    program = tmp_path / "plugin"
+    program.write_text(
+        textwrap.dedent(f"""\
+            #!/bin/sh
+            token=$(cat {tmp_path}/token) || exit 1
+            echo '{{"apiVersion":"client.authentication.k8s.io/v1","kind":"ExecCredential",
+              "status":{{"token":"'$token'"}}}}'
+            """)
+    )
+    program.chmod(0o755)
+    file.write_text(KUBECONFIG.replace("    token: abc\n", PLUGIN.format(command=program)))
+    return tmp_path / "token"
+
+
+def test_a_plugin_gives_the_token(file: Path, plugin: Path) -> None:
+    plugin.write_text("abc")
+    assert credentials.load(file).headers() == {"Authorization": "Bearer abc"}
+
+
+def test_a_plugin_that_fails_does_not_make_us_nobody(file: Path, plugin: Path) -> None:
+    """An API server lets nobody in without a 401: the credentials would never be read again."""
+    with pytest.raises(CannotStart, match="the credential plugin gave nothing"):
+        credentials.load(file)
+
+
+def test_a_user_without_any_credentials_may_be_meant(file: Path) -> None:
+    file.write_text(KUBECONFIG.replace("token: abc", "{}"))
+    assert credentials.load(file).headers() == {}
