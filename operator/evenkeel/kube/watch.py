@@ -9,16 +9,16 @@ import asyncio
 import itertools
 import logging
 import threading
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
-from typing import Any, Self, cast
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, cast
 
-import aiohttp
 import kopf
 import uvloop
 
 from evenkeel import clock
-from evenkeel.kube.api import DEEPEST, UNCOMPRESSED, load_json, shallow
+from evenkeel.errors import CannotStart
 from evenkeel.kube.credentials import Credentials
+from evenkeel.kube.kopf_session import KopfSessions
 from evenkeel.kube.sights import Sight
 from evenkeel.resource.names import GROUP, PLURAL, VERSION
 
@@ -37,40 +37,6 @@ class _NoDiffBase(kopf.DiffBaseStorage):
 
     def store(self, *, body: kopf.Body, patch: kopf.Patch, essence: Any) -> None:
         return None
-
-
-class _QuickResponse(aiohttp.ClientResponse):
-    """Kopf's lists, read by orjson: the standard library's reader held the interpreter's lock for
-    125 ms a page. Of what it watches, an object that is nested too deeply for that reader is cut
-    where it would give up: kopf would end over it, and so would all schedules over one."""
-
-    async def start(self, connection: Any) -> Self:
-        await super().start(connection)
-        self.content = cast(aiohttp.StreamReader, _ShallowLines(self.content))
-        return self
-
-    async def json(self, **_: object) -> Any:
-        return load_json(await self.read())
-
-
-class _ShallowLines:
-    """A stream whose lines can be read by whoever reads them."""
-
-    def __init__(self, content: aiohttp.StreamReader) -> None:
-        self._content = content
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._content, name)
-
-    async def iter_chunked(self, size: int) -> AsyncIterator[bytes]:
-        rest = b""
-        async for chunk in self._content.iter_chunked(size):
-            *lines, rest = (rest + chunk).split(b"\n")
-            for line in lines:
-                nests = line.count(b"{") + line.count(b"[")
-                yield (shallow(line) if nests > DEEPEST else line) + b"\n"
-        if rest:
-            yield rest
 
 
 class _Patience:
@@ -92,12 +58,13 @@ class KopfThread:
         namespaces: tuple[str, ...],
         on_death: Callable[[BaseException | None], object],
     ) -> None:
-        self._load = load
+        self._sessions = KopfSessions(load, watches=max(1, len(namespaces)))
         self._see = see
         self._namespaces = namespaces
         self._on_death = on_death
         self._stop = threading.Event()
         self._asked = False
+        self._blind = False
         self._thread = threading.Thread(target=self._run, name="kopf", daemon=True)
 
     def start(self) -> None:
@@ -127,6 +94,7 @@ class KopfThread:
             self._on_death(failure)
 
     async def _operate(self) -> None:
+        proof = asyncio.create_task(self._prove_that_it_watches())
         try:
             await kopf.operator(
                 registry=self._registry(),
@@ -140,8 +108,16 @@ class KopfThread:
             # Kopf waits for the flag in a thread of its own, and the runner waits for that thread:
             # where kopf has ended by itself, nobody would ever learn of it.
             self._stop.set()
+            proof.cancel()
         # TLS connections say goodbye before the loop closes, or asyncio reports an error.
         await clock.sleep(0.1)
+        if self._blind:
+            raise CannotStart("kopf never began it: discovery did not name the resource")
+
+    async def _prove_that_it_watches(self) -> None:
+        if not await self._sessions.ask_for_schedules():
+            self._blind = True
+            self._stop.set()
 
     def _registry(self) -> kopf.OperatorRegistry:
         registry = kopf.OperatorRegistry()
@@ -152,15 +128,7 @@ class KopfThread:
 
         @kopf.on.login(registry=registry)
         async def login(**_: object) -> kopf.AiohttpSession:
-            credentials = await asyncio.to_thread(self._load)
-            session = aiohttp.ClientSession(
-                connector=aiohttp.TCPConnector(
-                    limit=8, ssl=credentials.context if credentials.context else True
-                ),
-                headers={**credentials.headers(), **UNCOMPRESSED},
-                response_class=_QuickResponse,
-            )
-            return kopf.AiohttpSession(server=credentials.server, aiohttp_session=session)
+            return await self._sessions.open()
 
         return registry
 

@@ -6,7 +6,7 @@ import orjson
 import pytest
 
 from evenkeel.kube.api import DEEPEST, Reply, shallow
-from evenkeel.kube.watch import _ShallowLines
+from evenkeel.kube.kopf_session import _ShallowLines
 
 
 def deep(levels: int) -> bytes:

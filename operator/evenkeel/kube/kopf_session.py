@@ -1,0 +1,111 @@
+"""Kopf's sessions with the API server: how it logs in, reads, and whether it watches at all.
+
+Called by kopf, in its thread. Where discovery does not name our resource, which is so for a moment
+after its CRD was applied, kopf never asks for it and goes on: `ask_for_schedules` tells.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, Self, cast
+
+import aiohttp
+import kopf
+
+from evenkeel import clock
+from evenkeel.kube.api import DEEPEST, UNCOMPRESSED, load_json, shallow
+from evenkeel.kube.credentials import Credentials
+from evenkeel.resource.names import PLURAL
+
+BLIND_AFTER_S = 30.0
+"""So long kopf may ask nothing before it has asked for our resource: between two tries of a request
+it pauses for 5 s."""
+
+
+class KopfSessions:
+    """One after the other: kopf asks for a new one after each 401."""
+
+    def __init__(self, load: Callable[[], Credentials], *, watches: int) -> None:
+        """`watches`: how many kopf will have open at a time."""
+        self._load = load
+        self._watches = watches
+        self._asked_for_schedules = False
+        self._under_way = 0
+        self._ended_at = float("-inf")
+
+    async def open(self) -> kopf.AiohttpSession:
+        """Log in."""
+        with self._busy():
+            credentials = await asyncio.to_thread(self._load)
+        session = aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(
+                limit=self._watches + 8, ssl=credentials.context if credentials.context else True
+            ),
+            headers={**credentials.headers(), **UNCOMPRESSED},
+            response_class=_QuickResponse,
+            middlewares=[self._request],
+        )
+        return kopf.AiohttpSession(server=credentials.server, aiohttp_session=session)
+
+    async def ask_for_schedules(self) -> bool:
+        """True once kopf has asked for them; False when it is through without having done so."""
+        self._ended_at = asyncio.get_running_loop().time()
+        while self._under_way or self._quiet_s() < BLIND_AFTER_S:
+            await clock.sleep(BLIND_AFTER_S / 10)
+            if self._asked_for_schedules:
+                return True
+        return False
+
+    def _quiet_s(self) -> float:
+        return asyncio.get_running_loop().time() - self._ended_at
+
+    @contextmanager
+    def _busy(self) -> Iterator[None]:
+        self._under_way += 1
+        try:
+            yield
+        finally:
+            self._under_way -= 1
+            self._ended_at = asyncio.get_running_loop().time()
+
+    async def _request(
+        self, request: aiohttp.ClientRequest, send: aiohttp.ClientHandlerType
+    ) -> aiohttp.ClientResponse:
+        if request.url.path.endswith(f"/{PLURAL}"):
+            self._asked_for_schedules = True
+        with self._busy():
+            return await send(request)
+
+
+class _QuickResponse(aiohttp.ClientResponse):
+    """Kopf's lists, read by orjson: the standard library's reader held the interpreter's lock for
+    125 ms a page. Of what it watches, an object that is nested too deeply for that reader is cut
+    where it would give up: kopf would end over it, and so would all schedules over one."""
+
+    async def start(self, connection: Any) -> Self:
+        await super().start(connection)
+        self.content = cast(aiohttp.StreamReader, _ShallowLines(self.content))
+        return self
+
+    async def json(self, **_: object) -> Any:
+        return load_json(await self.read())
+
+
+class _ShallowLines:
+    """A stream whose lines can be read by whoever reads them."""
+
+    def __init__(self, content: aiohttp.StreamReader) -> None:
+        self._content = content
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._content, name)
+
+    async def iter_chunked(self, size: int) -> AsyncIterator[bytes]:
+        rest = b""
+        async for chunk in self._content.iter_chunked(size):
+            *lines, rest = (rest + chunk).split(b"\n")
+            for line in lines:
+                nests = line.count(b"{") + line.count(b"[")
+                yield (shallow(line) if nests > DEEPEST else line) + b"\n"
+        if rest:
+            yield rest
