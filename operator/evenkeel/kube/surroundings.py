@@ -1,9 +1,12 @@
 """What the operator cannot do without, checked before anything is started."""
 
+from typing import Any
+
 import orjson
 
+from evenkeel import clock
 from evenkeel.errors import CannotStart
-from evenkeel.kube.api import Api, NoAnswer, NotSent, jobs_path, schedules_path
+from evenkeel.kube.api import SCHEDULES, Api, NoAnswer, NotSent, Reply, jobs_path, schedules_path
 from evenkeel.resource.names import GROUP, PLURAL
 
 REVIEWS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
@@ -18,6 +21,9 @@ NEEDED = (
     ("delete", "batch", "jobs"),
 )
 
+DISCOVERY_TRIES = 8
+"""Some ten seconds: an API server names a resource a moment after it began to serve it."""
+
 
 async def check_surroundings(api: Api, namespaces: tuple[str, ...]) -> None:
     """Say in one sentence what is missing: an API server, the CRD, a right."""
@@ -25,6 +31,25 @@ async def check_surroundings(api: Api, namespaces: tuple[str, ...]) -> None:
         await _check(api, schedules_path(ns), f"{PLURAL}.{GROUP}")
         await _check(api, jobs_path(ns), "jobs.batch")
         await _rights(api, ns)
+    await _discovery(api)
+
+
+async def _discovery(api: Api) -> None:
+    """Kopf asks once what there is, and never watches what it was not told of then."""
+    async for _ in clock.tries(0.2, 2.0, count=DISCOVERY_TRIES):
+        groups = await _call(api, "GET", "/apis")
+        resources = await _call(api, "GET", SCHEDULES)
+        if _names(groups, "groups", GROUP) and _names(resources, "resources", PLURAL):
+            return
+    refused = next((reply for reply in (groups, resources) if not reply.ok), None)
+    raise CannotStart(
+        f"the API server does not name {PLURAL}.{GROUP} in its discovery yet"
+        + (f": {refused.message}" if refused else "; start again in a moment")
+    )
+
+
+def _names(reply: Reply, field: str, name: str) -> bool:
+    return any(each.get("name") == name for each in reply.json().get(field) or ())
 
 
 async def _rights(api: Api, ns: str) -> None:
@@ -37,10 +62,7 @@ async def _rights(api: Api, ns: str) -> None:
             "kind": "SelfSubjectAccessReview",
             "spec": {"resourceAttributes": attributes | ({"namespace": ns} if ns else {})},
         }
-        try:
-            reply = await api.call("POST", REVIEWS, body=orjson.dumps(review))
-        except (NotSent, NoAnswer) as error:
-            raise CannotStart(f"the API server does not answer: {error}") from error
+        reply = await _call(api, "POST", REVIEWS, body=orjson.dumps(review))
         if reply.ok and not (reply.json().get("status") or {}).get("allowed", True):
             where = f" in namespace {ns}" if ns else ""
             raise CannotStart(
@@ -49,10 +71,7 @@ async def _rights(api: Api, ns: str) -> None:
 
 
 async def _check(api: Api, path: str, what: str) -> None:
-    try:
-        reply = await api.call("GET", path, params={"limit": "1"})
-    except (NotSent, NoAnswer) as error:
-        raise CannotStart(f"the API server does not answer: {error}") from error
+    reply = await _call(api, "GET", path, params={"limit": "1"})
     if reply.status == 404:
         raise CannotStart(
             "the ScheduledJob resource is not installed in this cluster: kubectl apply -f crds/"
@@ -61,3 +80,10 @@ async def _check(api: Api, path: str, what: str) -> None:
         raise CannotStart(f"not allowed to list {what}: {reply.message}")
     if not reply.ok:
         raise CannotStart(f"the API server cannot list {what}: {reply.message}")
+
+
+async def _call(api: Api, verb: str, path: str, **more: Any) -> Reply:
+    try:
+        return await api.call(verb, path, **more)
+    except (NotSent, NoAnswer) as error:
+        raise CannotStart(f"the API server does not answer: {error}") from error
