@@ -1,7 +1,9 @@
 """Kopf's sessions with the API server: how it logs in, reads, and whether it watches at all.
 
-Called by kopf, in its thread. Where discovery does not name our resource, which is so for a moment
-after its CRD was applied, kopf never asks for it and goes on: `ask_for_schedules` tells.
+Called by kopf, in its thread. What kopf would repeat without a pause is slowed down here: a watch
+that ends at once, a list after a 410, a login after a 401. Where discovery does not name our
+resource, which is so for a moment after its CRD was applied, kopf never asks for it and goes on:
+`ask_for_schedules` tells.
 """
 
 import asyncio
@@ -11,6 +13,7 @@ from typing import Any, Self, cast
 
 import aiohttp
 import kopf
+import yarl
 
 from evenkeel import clock
 from evenkeel.kube.api import DEEPEST, UNCOMPRESSED, load_json, shallow
@@ -21,6 +24,16 @@ BLIND_AFTER_S = 30.0
 """So long kopf may ask nothing before it has asked for our resource: between two tries of a request
 it pauses for 5 s."""
 
+PACE_S = 1.0
+"""Between two lists of one path, or two watches: kopf itself sent 5,000 a second to a server that
+closed each watch at once. A watch that lived for longer is taken up again at once."""
+
+LASTS_S = 60.0
+"""A session that served for so long was good: what replaces it is not waited for."""
+
+LOGIN_PAUSE_S, LONGEST_LOGIN_PAUSE_S = 1.0, 10.0
+"""Before another session when the last was refused soon, jittered; doubled each time."""
+
 
 class KopfSessions:
     """One after the other: kopf asks for a new one after each 401."""
@@ -30,12 +43,17 @@ class KopfSessions:
         self._load = load
         self._watches = watches
         self._asked_for_schedules = False
+        self._next_at: dict[tuple[str, bool], float] = {}
+        """When a path may be listed or watched again."""
+        self._opened_at = float("-inf")
+        self._refused = 0
         self._under_way = 0
         self._ended_at = float("-inf")
 
     async def open(self) -> kopf.AiohttpSession:
         """Log in."""
         with self._busy():
+            await self._pause()
             credentials = await asyncio.to_thread(self._load)
         session = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(
@@ -43,9 +61,19 @@ class KopfSessions:
             ),
             headers={**credentials.headers(), **UNCOMPRESSED},
             response_class=_QuickResponse,
-            middlewares=[self._request],
+            middlewares=[self.send],
         )
+        self._opened_at = asyncio.get_running_loop().time()
         return kopf.AiohttpSession(server=credentials.server, aiohttp_session=session)
+
+    async def _pause(self) -> None:
+        """Another login means that the last session was refused."""
+        if asyncio.get_running_loop().time() - self._opened_at > LASTS_S:
+            self._refused = 0
+            return
+        pause_s = min(LONGEST_LOGIN_PAUSE_S, LOGIN_PAUSE_S * 2**self._refused)
+        self._refused = min(self._refused + 1, 10)
+        await clock.sleep(clock.jitter(pause_s))
 
     async def ask_for_schedules(self) -> bool:
         """True once kopf has asked for them; False when it is through without having done so."""
@@ -68,13 +96,24 @@ class KopfSessions:
             self._under_way -= 1
             self._ended_at = asyncio.get_running_loop().time()
 
-    async def _request(
+    async def send(
         self, request: aiohttp.ClientRequest, send: aiohttp.ClientHandlerType
     ) -> aiohttp.ClientResponse:
-        if request.url.path.endswith(f"/{PLURAL}"):
-            self._asked_for_schedules = True
+        """A request of kopf's, when its time has come."""
         with self._busy():
+            if request.url.path.endswith(f"/{PLURAL}"):
+                self._asked_for_schedules = True
+                await self._pace(request.url)
             return await send(request)
+
+    async def _pace(self, url: yarl.URL) -> None:
+        if "continue" in url.query:  # the next page of a list that goes on
+            return
+        key = url.path, "watch" in url.query
+        now = asyncio.get_running_loop().time()
+        may_at = max(now, self._next_at.get(key, now))
+        self._next_at[key] = may_at + PACE_S
+        await clock.sleep(may_at - now)
 
 
 class _QuickResponse(aiohttp.ClientResponse):
