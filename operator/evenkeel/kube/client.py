@@ -13,11 +13,10 @@ from importlib.metadata import version
 from typing import Self, TypeVar
 
 import aiohttp
-from kubernetes import config
 
 from evenkeel.errors import CannotStart
 from evenkeel.kube.api import JSON, UNCOMPRESSED, NoAnswer, NotSent, Reply
-from evenkeel.kube.credentials import Credentials
+from evenkeel.kube.credentials import NO_TOKEN, Credentials
 
 T = TypeVar("T")
 
@@ -173,7 +172,7 @@ class KubeClient:
         self._authorized_at = asyncio.get_running_loop().time()  # others go on with the old one
         try:
             self._token = await self._apart(self._credentials.headers)
-        except (OSError, ValueError, config.ConfigException) as error:
+        except NO_TOKEN as error:
             self._authorized_at = float("-inf")
             raise NotSent(f"no token: {error}") from error
 

@@ -16,6 +16,9 @@ from kubernetes.config.kube_config import KubeConfigLoader, KubeConfigMerger
 
 from evenkeel.errors import CannotStart
 
+NO_TOKEN = (OSError, ValueError, config.ConfigException)
+"""What `Credentials.headers` may raise."""
+
 
 @dataclass(frozen=True, slots=True)
 class Credentials:

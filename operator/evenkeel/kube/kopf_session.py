@@ -16,8 +16,11 @@ import kopf
 import yarl
 
 from evenkeel import clock
+from evenkeel.errors import EvenkeelError
+from evenkeel.kube.apart import Apart
 from evenkeel.kube.api import DEEPEST, UNCOMPRESSED, load_json, shallow
-from evenkeel.kube.credentials import Credentials
+from evenkeel.kube.credentials import NO_TOKEN, Credentials
+from evenkeel.log import log
 from evenkeel.resource.names import PLURAL
 
 BLIND_AFTER_S = 30.0
@@ -34,6 +37,9 @@ LASTS_S = 60.0
 LOGIN_PAUSE_S, LONGEST_LOGIN_PAUSE_S = 1.0, 10.0
 """Before another session when the last was refused soon, jittered; doubled each time."""
 
+LOGIN_WITHIN_S = 30.0
+"""Programs that ask a cloud for a token take seconds."""
+
 
 class KopfSessions:
     """One after the other: kopf asks for a new one after each 401."""
@@ -41,6 +47,7 @@ class KopfSessions:
     def __init__(self, load: Callable[[], Credentials], *, watches: int) -> None:
         """`watches`: how many kopf will have open at a time."""
         self._load = load
+        self._apart = Apart()
         self._watches = watches
         self._asked_for_schedules = False
         self._next_at: dict[tuple[str, bool], float] = {}
@@ -54,17 +61,35 @@ class KopfSessions:
         """Log in."""
         with self._busy():
             await self._pause()
-            credentials = await asyncio.to_thread(self._load)
+            credentials, authorization = await self._read()
         session = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(
                 limit=self._watches + 8, ssl=credentials.context if credentials.context else True
             ),
-            headers={**credentials.headers(), **UNCOMPRESSED},
+            headers={**authorization, **UNCOMPRESSED},
             response_class=_QuickResponse,
             middlewares=[self.send],
         )
         self._opened_at = asyncio.get_running_loop().time()
         return kopf.AiohttpSession(server=credentials.server, aiohttp_session=session)
+
+    async def _read(self) -> tuple[Credentials, dict[str, str]]:
+        """Until there are some: kopf would end over a file that is half written, and over a
+        program that hangs it would see nothing any more."""
+        said = ""
+        async for _ in clock.tries(LOGIN_PAUSE_S, LONGEST_LOGIN_PAUSE_S):
+            try:
+                return await self._apart.do(self._load_all, within_s=LOGIN_WITHIN_S)
+            except (EvenkeelError, *NO_TOKEN) as error:
+                sentence = str(error) or "they could not be read in time"
+                if sentence != said:
+                    log("no credentials for the watch", level="warning", sentence=sentence)
+                said = sentence
+        raise AssertionError("tries have no end")
+
+    def _load_all(self) -> tuple[Credentials, dict[str, str]]:
+        credentials = self._load()
+        return credentials, credentials.headers()
 
     async def _pause(self) -> None:
         """Another login means that the last session was refused."""

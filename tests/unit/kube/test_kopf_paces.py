@@ -1,6 +1,7 @@
-"""Kopf repeats at once what ends at once; its sessions slow it down."""
+"""Kopf repeats at once what ends at once, and ends over a login that fails; its sessions do not."""
 
 import asyncio
+import threading
 from types import SimpleNamespace
 from typing import Any
 
@@ -10,6 +11,8 @@ from kubernetes import client as kubernetes_client
 from tests.unit.kube.scripted import virtually
 
 from evenkeel import clock as clocks
+from evenkeel.errors import CannotStart
+from evenkeel.kube import apart, kopf_session
 from evenkeel.kube.credentials import Credentials
 from evenkeel.kube.kopf_session import LASTS_S, KopfSessions
 
@@ -82,3 +85,34 @@ async def test_a_401_for_ever_is_no_hot_loop(monkeypatch: pytest.MonkeyPatch) ->
 
 async def test_a_token_that_lived_is_replaced_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     assert await logins(3, lasting_s=LASTS_S + 1, monkeypatch=monkeypatch) == []
+
+
+async def test_a_login_goes_on_until_there_are_credentials(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Over a kubeconfig that is half written, a program that hangs, a token that is not there."""
+    monkeypatch.setattr(clocks, "jitter", lambda _: 0)
+    monkeypatch.setattr(kopf_session, "LOGIN_WITHIN_S", 0.1)
+    monkeypatch.setattr(apart, "GIVE_UP_S", 0.05)
+    hanging = threading.Event()
+    tries: list[str] = []
+
+    class NoToken(Credentials):
+        def headers(self) -> dict[str, str]:
+            raise FileNotFoundError("token")
+
+    def load() -> Credentials:
+        tries.append("")
+        match len(tries):
+            case 1:
+                raise CannotStart("cannot use kubeconfig: line 3 is not YAML")
+            case 2:
+                hanging.wait()
+            case 3:
+                return NoToken("http://127.0.0.1:1", None, kubernetes_client.Configuration())
+        return login()
+
+    session = await KopfSessions(load, watches=1).open()
+    await session.aiohttp_session.close()
+    hanging.set()
+    assert len(tries) == 4

@@ -1,0 +1,65 @@
+"""Work that may hang, in a daemon thread: behind credentials may stand a program that never ends.
+
+asyncio's own threads will not do: there are few, and at its end the process waits for all of them.
+What hangs is left behind, for a thread cannot be stopped.
+"""
+
+import asyncio
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+GIVE_UP_S = 60.0
+"""So long the next one waits for one that hangs; doubled each time, for each leaves a thread and a
+process behind."""
+
+LONGEST_GIVE_UP_S = 3600.0
+
+
+class Apart:
+    """One piece of work at a time. Belongs to the loop that uses it first."""
+
+    def __init__(self) -> None:
+        self._turn = asyncio.Lock()
+        self._last: Future[Any] | None = None
+        self._give_up_at = 0.0
+        self._give_up_s = GIVE_UP_S
+
+    async def do(self, work: Callable[[], T], *, within_s: float) -> T:
+        """Raises TimeoutError when it has no result by then, or when an earlier one hangs."""
+        async with asyncio.timeout(within_s), self._turn:
+            await self._end_of_last()
+            self._give_up_at = asyncio.get_running_loop().time() + self._give_up_s
+            self._last = future = _begin(work)
+            return await asyncio.wrap_future(future)
+
+    async def _end_of_last(self) -> None:
+        if self._last is None or self._last.done():
+            self._give_up_s = GIVE_UP_S
+            return
+        left_s = self._give_up_at - asyncio.get_running_loop().time()
+        waiting = asyncio.wrap_future(self._last)
+        waiting.add_done_callback(lambda it: it.cancelled() or it.exception())  # nobody's any more
+        try:
+            await asyncio.wait([waiting], timeout=max(0.0, left_s))
+        finally:
+            waiting.cancel()
+        if not self._last.done():
+            self._give_up_s = min(LONGEST_GIVE_UP_S, self._give_up_s * 2)
+
+
+def _begin(work: Callable[[], T]) -> Future[T]:
+    future: Future[T] = Future()
+    future.set_running_or_notify_cancel()  # or who stops waiting would cancel it, and it seem done
+
+    def run() -> None:
+        try:
+            future.set_result(work())
+        except BaseException as error:  # noqa: BLE001 - it is the waiter's
+            future.set_exception(error)
+
+    threading.Thread(target=run, name="credentials", daemon=True).start()
+    return future
