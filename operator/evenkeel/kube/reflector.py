@@ -17,7 +17,7 @@ PAGE = 500
 """Objects a page: a 16 MB list in one piece stopped the loop for half a second."""
 
 PAUSE_S = 1.0
-"""Between two tries, jittered; doubled with each that fails."""
+"""Between two tries, jittered; doubled with each that fails in a row."""
 
 LONGEST_PAUSE_S = 30.0
 
@@ -73,6 +73,7 @@ class Reflector:
     async def run(self) -> None:
         """Follow until cancelled."""
         pause_s = PAUSE_S
+        began_at = ""
         while True:
             try:
                 if not self._version:
@@ -90,6 +91,10 @@ class Reflector:
                 self._on_restart("gone", "the version it stood at is gone")
                 await clock.sleep(clock.jitter(PAUSE_S))
             except (NotSent, NoAnswer, Unusable) as error:
+                if self._version not in ("", began_at):
+                    # It worked, and was cut: by a proxy that does so each minute we would be kept
+                    # away for half of the time.
+                    pause_s = PAUSE_S
                 # The list again, not the watch: what was missed is not known to be replayed.
                 self._version = self._version if isinstance(error, NoAnswer) else ""
                 self._on_restart("broken", str(error))

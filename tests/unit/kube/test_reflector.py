@@ -1,5 +1,7 @@
 """List and watch: 410 both ways, empty closes, hangs, half lines, and never a hot loop."""
 
+import itertools
+
 import orjson
 import pytest
 from tests.builders import every, instant, job
@@ -135,6 +137,16 @@ def test_odd_lines_break_the_watch_and_nothing_else(line):
 def test_a_connection_that_breaks_is_taken_up_again():
     _, listener, _ = follow([listing()], [[event("ADDED"), NO_ANSWER], [event("DELETED"), 99.0]])
     assert [kind for kind, _ in listener.changes] == ["ADDED", "DELETED"]
+
+
+def test_watches_that_worked_and_were_cut_are_taken_up_again_soon():
+    """A proxy may cut each after 50 s; only failures in a row are a reason to ask less."""
+    watches = [[event("ADDED", "a", str(n)), 50.0, NO_ANSWER] for n in range(10, 60)]
+    api, _, _ = follow([listing()], watches, seconds=50 * 51)
+    began = [call.at for call in api.opened]
+    away = [after - before - 50 for before, after in itertools.pairwise(began)]
+    assert len(away) > 40
+    assert max(away) < 2
 
 
 def test_a_silent_watch_ends_by_its_client_and_is_taken_up_again():
