@@ -93,9 +93,15 @@ class Reply:
         return str(self.json().get("message", "") or f"HTTP {self.status}")[:1024]
 
     @property
+    def spoken(self) -> bool:
+        """The API server's own word: all it says of objects has a kind. A proxy's page has none,
+        whatever its status, and proves nothing."""
+        return bool(self.json().get("kind"))
+
+    @property
     def absent(self) -> bool:
         """There is no such object. A 404 that a proxy sends says nothing of it."""
-        return self.status == 404 and self.reason == "NotFound"
+        return self.status == 404 and self.reason == "NotFound" and self.spoken
 
     @property
     def retry_after_s(self) -> float | None:

@@ -138,7 +138,8 @@ class Errands:
         path, body = jobs_path(effect.ref.ns, effect.ref.name), orjson.dumps(options)
         async for _ in clock.tries(FIRST_PAUSE_S, LONGEST_PAUSE_S, count=DELETE_TRIES):
             reply = await self._call("DELETE", path, body=body)
-            if reply is not None and (reply.ok or reply.status == 409 or reply.absent):
+            done = reply is not None and (reply.ok or reply.status == 409 or reply.absent)
+            if reply is not None and done and reply.spoken:
                 return
         log("job not deleted", level="warning", ns=effect.ref.ns, job=effect.ref.name)
 
@@ -159,7 +160,7 @@ class Errands:
                     return
                 continue  # it lost the labels that the watch goes by: look at it again and again
             # Still there, and not ours any more: nobody will learn how it ends.
-            disowned = reply is not None and reply.ok and "metadata" in reply.json()
+            disowned = reply is not None and reply.ok and reply.spoken
             if reply is not None and (reply.absent or disowned):
                 gone = JobFact(effect.ref, effect.run, effect.attempt, JobPhase.WAITING)
                 # Not by the Job's uid: of one that no watch told of it is not known.
@@ -185,12 +186,15 @@ class Errands:
         async for _ in clock.tries(FIRST_PAUSE_S, LONGEST_PAUSE_S):
             while (reply := await self._call("GET", path, params=params)) is not None and reply.ok:
                 page = reply.json()
+                metadata = page.get("metadata") or {}
+                if not metadata.get("resourceVersion"):
+                    break  # taken for an empty list, a proxy's page would fail the attempt
                 found += page.get("items") or []
-                token = (page.get("metadata") or {}).get("continue")
+                token = metadata.get("continue")
                 if not token or explain(found)[0]:
                     return found
                 params["continue"] = token
-            if reply is not None and reply.status == 403:
+            if reply is not None and reply.status == 403 and reply.spoken:
                 return None
             if reply is not None and reply.status == 410:
                 found, params = [], {**selector, "limit": "50"}
@@ -264,6 +268,8 @@ def judge(reply: Reply | None) -> tuple[bool | None, str, str]:
     """What a dry run proves of a template. Only 400 and 422 speak of the template itself."""
     if reply is None:
         return None, "NoAnswer", "the dry run got no answer"
+    if not reply.spoken:
+        return None, "NoAnswer", f"the dry run got no answer of the API server: {reply.message}"
     if reply.ok:
         warnings = reply.headers.get("Warning", "")
         return True, "Accepted", warnings[:512]

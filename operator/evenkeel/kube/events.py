@@ -92,16 +92,16 @@ class Events:
                 body=orjson.dumps(body),
                 content_type=MERGE_PATCH,
             )
-            if reply.ok:
+            if reply.ok and reply.spoken:
                 return
-            if reply.status != 404:
+            if not reply.absent:
                 self._dropped()
                 return
             del self._sent[key]  # somebody deleted it, or it had lived its hour
         digest = hashlib.sha256(f"{told.uid}/{told.reason}/{now}".encode()).hexdigest()[:16]
         name = f"{told.name[:200].rstrip('-.')}.{digest}"
         reply = await self._api.call("POST", path, body=orjson.dumps(_event(told, name, int(now))))
-        if reply.ok:
+        if reply.ok and reply.spoken:
             self._sent.pop(key, None)
             self._sent[key] = _Sent(name, now, 1)
             if len(self._sent) > REMEMBERED_LIMIT:

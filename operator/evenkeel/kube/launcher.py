@@ -309,6 +309,8 @@ def classify(reply: Reply, uid: str) -> tuple[Verdict, str]:
         return Verdict.CREATED, ""
     if reply.ok:
         return Verdict.UNKNOWN, "NoJobInAnswer"  # a proxy's page, not the API server's word
+    if reply.status in (400, 413, 415, 422) and not reply.spoken:
+        return Verdict.UNKNOWN, "NoWordOfServer"  # or a proxy's page would fail the run
     if reply.status == 409 and reply.reason == "AlreadyExists":
         return Verdict.ADOPTED, ""
     message = reply.message

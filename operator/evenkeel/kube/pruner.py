@@ -133,7 +133,8 @@ class Pruner:
         }
         for uid in unseen.keys() & self._unseen:
             reply = await self._api.call("GET", unseen[uid])
-            if reply.ok:
+            raw = reply.json()
+            if reply.ok and (raw.get("metadata") or {}).get("uid") == uid:
                 self._complain("schedule not shown by its watch", unseen[uid])
-                self.see(None, reply.json())
+                self.see(None, raw)
         self._unseen = frozenset(unseen)

@@ -21,8 +21,8 @@ from evenkeel.model import Verdict
 Answer = Reply | Exception | float
 """A number is a pause before the next answer."""
 
-OK = Reply(200, b"{}")
-CREATED = Reply(201, b'{"metadata": {"uid": "uid-created"}}')
+OK = Reply(200, b'{"kind": "Status", "status": "Success"}')
+CREATED = Reply(201, b'{"kind": "Job", "metadata": {"uid": "uid-created"}}')
 NOBODY_THERE = NotSent("connection refused")
 NO_ANSWER = NoAnswer("TimeoutError")
 
@@ -36,7 +36,21 @@ def status(code: int, reason: str = "", message: str = "", **headers: str) -> Re
 def listing(*items: dict[str, Any], version: str = "7", more: str = "") -> Reply:
     """A page of a list."""
     metadata = {"resourceVersion": version} | ({"continue": more} if more else {})
-    return Reply(200, orjson.dumps({"metadata": metadata, "items": list(items)}))
+    body = {"kind": "List", "metadata": metadata, "items": list(items)}
+    return Reply(200, orjson.dumps(body))
+
+
+PAGES = {
+    "sign in": Reply(200, b"<html>sign in</html>"),
+    "bad request": Reply(400, b"<html><h1>400 Bad request</h1></html>"),
+    "forbidden": Reply(403, b"<html>blocked</html>"),
+    "nothing here": Reply(404, b"<html>nothing here</html>"),
+    "conflict": Reply(409, b"<html>conflict</html>"),
+    "too large": Reply(413, b"<html>too large</html>"),
+    "no such type": Reply(415, b'{"error": "unsupported"}'),
+    "not processed": Reply(422, b"{}"),
+}
+"""A proxy's, by what they say; none of them is the API server's word."""
 
 
 @dataclass

@@ -11,6 +11,7 @@ from tests.unit.kube.scripted import (
     NO_ANSWER,
     NOBODY_THERE,
     OK,
+    PAGES,
     Desk,
     ScriptedApi,
     listing,
@@ -32,7 +33,7 @@ WARNING = '299 - "would violate PodSecurity \\"restricted:latest\\""'
 DRY_RUNS = {
     "it is accepted": (CREATED, True, "Accepted", ""),
     "it is accepted with a warning": (
-        Reply(201, b"{}", {"Warning": WARNING}),
+        Reply(201, b'{"kind": "Job"}', {"Warning": WARNING}),
         True,
         "Accepted",
         WARNING,
@@ -306,16 +307,33 @@ def test_pods_are_asked_for_until_the_server_says():
 
 # --- answers that are not the API server's, or not its last ---------------------------------------
 
-A_PROXYS_PAGE = Reply(404, b"<html>nothing here</html>")
+a_proxys_page = pytest.mark.parametrize("page", PAGES.values(), ids=PAGES)
 
 
-def test_a_proxys_404_does_not_make_a_job_lost():
-    _, reports = run([A_PROXYS_PAGE, stored()], FindJob(FACT.run, 1, FACT.ref))
+@a_proxys_page
+def test_a_proxys_page_does_not_make_a_job_lost(page):
+    _, reports = run([page, stored()], FindJob(FACT.run, 1, FACT.ref))
     assert [type(report) for report in reports] == [JobSeen]
 
 
-def test_a_proxys_404_is_no_deletion():
-    api, _ = run([A_PROXYS_PAGE, OK], DeleteJob(REF, "replaced"))
+@a_proxys_page
+def test_a_proxys_page_is_no_deletion(page):
+    api, _ = run([page, OK], DeleteJob(REF, "replaced"))
+    assert len(api.calls) == 2
+
+
+@a_proxys_page
+def test_a_proxys_page_is_no_list_of_pods(page):
+    """Taken for an empty one it would fail an attempt whose Pod runs."""
+    _, (report,) = run([page, _pods(1, running={})], LookAtPods(FACT.run, 1, FACT.ref))
+    assert report.started
+
+
+@a_proxys_page
+def test_a_proxys_page_proves_no_template(page):
+    api, reports = run([page, CREATED], CheckTemplate(SEEN))
+    assert judge(page)[0] is None
+    assert [report.accepted for report in reports] == [True]
     assert len(api.calls) == 2
 
 

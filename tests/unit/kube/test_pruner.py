@@ -1,6 +1,7 @@
 """Lists of all schedules, where one of the namespaces cannot be listed."""
 
-from tests.unit.kube.scripted import Desk, ScriptedApi, for_a, listing, status, virtually
+import pytest
+from tests.unit.kube.scripted import PAGES, Desk, ScriptedApi, for_a, listing, status, virtually
 
 from evenkeel.core.messages import SchedulesListed
 from evenkeel.kube.pruner import Pruner
@@ -39,6 +40,25 @@ def test_a_namespace_that_is_gone_does_not_stop_pruning_in_the_others():
 
 def test_at_the_start_all_of_them_are_waited_for():
     assert lists(bank_is_gone, ready=False) == []
+
+
+@pytest.mark.parametrize("page", PAGES.values(), ids=PAGES)
+def test_a_proxys_page_is_no_schedule(page):
+    seen = []
+    metadata = {"uid": "a", "namespace": "shop", "name": "report", "generation": 2}
+    listed = listing({"metadata": metadata})
+
+    async def scenario(clock):
+        api = ScriptedApi([listed, listed, page])
+        known = lambda uid: 1  # noqa: E731 - by an older generation than the lists show
+        pruner = Pruner(api, Desk().inbox, now=clock.now, known=known, namespaces=(), every_s=600)
+        pruner.see = lambda kind, raw: seen.append(raw)
+        await pruner.list_once()
+        await pruner.list_once()
+        assert len(api.calls) == 3
+
+    virtually(scenario)
+    assert seen == []
 
 
 def test_where_none_can_be_listed_nothing_is_said():

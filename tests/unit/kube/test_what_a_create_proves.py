@@ -9,6 +9,7 @@ from tests.unit.kube.scripted import (
     CREATED,
     NO_ANSWER,
     NOBODY_THERE,
+    PAGES,
     Desk,
     ScriptedApi,
     launcher,
@@ -225,12 +226,19 @@ def test_a_job_that_existed_and_vanished_before_it_could_be_read_stays_unknown()
     assert (report.verdict, report.reason) == (Verdict.UNKNOWN, "Vanished")
 
 
-@pytest.mark.parametrize("code", [200, 404])
+@pytest.mark.parametrize("page", PAGES.values(), ids=PAGES)
 @pytest.mark.parametrize("answer", [NO_ANSWER, EXISTS])
-def test_a_proxys_page_proves_nothing_of_a_job(code, answer):
-    report, api = launch([answer, Reply(code, b"<html>sign in</html>"), as_stored()])
+def test_a_proxys_page_proves_nothing_of_a_job(page, answer):
+    report, api = launch([answer, page, as_stored()])
     assert report.verdict is Verdict.ADOPTED
     assert verbs(api) == ["POST", "GET", "GET"]
+
+
+@pytest.mark.parametrize("page", PAGES.values(), ids=PAGES)
+def test_a_proxys_page_for_a_create_ends_no_run(page):
+    """It is read by name, or created again under the same name."""
+    report, _ = launch([page, as_stored()])
+    assert report.verdict in (Verdict.ADOPTED, Verdict.HELD)
 
 
 def test_reading_by_name_goes_on_until_the_server_says():
