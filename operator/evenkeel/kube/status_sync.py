@@ -28,6 +28,9 @@ LONGEST_PAUSE_S = 30.0
 LONGEST_SILENCE_S = 5.0
 """Between two looks whether an API server that could not be reached is there again."""
 
+RETRY_AFTER_S = 1.0
+"""After a 429 that does not say how long."""
+
 A_PAGE = Reply(502, b'{"message": "that was a proxy\'s page, no answer of the API server"}')
 """What a 200 without an object is taken for: nothing was stored."""
 
@@ -66,6 +69,8 @@ class StatusSync:
         self._writing: dict[str, asyncio.Future[None]] = {}
         self._closed_until = 0.0
         self._closings = 0
+        self._paused_until = 0.0
+        """As the server asked for: one that answers others meanwhile does not take it back."""
         self._arrived = asyncio.Event()
         self._stopping = False
 
@@ -141,8 +146,8 @@ class StatusSync:
     def _next(self) -> tuple[str | None, float]:
         """The one that has waited longest and may be written, or how long to rest."""
         now = self._clock.monotonic()
-        if now < self._closed_until:
-            return None, self._closed_until - now
+        if (opens_at := max(self._closed_until, self._paused_until)) > now:
+            return None, opens_at - now
         pause_s = 3600.0
         busy = self._busy()
         for uid, since in self._waiting.items():
@@ -220,6 +225,7 @@ class StatusSync:
             self.forget(uid)
             self._inbox.hint(("gone", uid), ScheduleGone(uid))
             return False
+        self._obey(reply)
         self._complain("statuses cannot be written", f"{ns}/{name}: {reply.message}")
         self._later(uid)
         return False
@@ -259,6 +265,16 @@ class StatusSync:
             self._closed_until = now + clock.jitter(pause_s)
         if not self._stopping:
             self.dirty(uid)
+
+    def _obey(self, reply: Reply) -> None:
+        """A server that has too much to do speaks of all requests: one for each schedule, each
+        tried again by itself, are those that it cannot take."""
+        pause_s = reply.retry_after_s
+        if reply.status == 429 and pause_s is None:
+            pause_s = RETRY_AFTER_S
+        if reply.status in (429, 503) and pause_s is not None:
+            until = self._clock.monotonic() + pause_s
+            self._paused_until = max(self._paused_until, until)
 
     def _open(self) -> None:
         if self._closings:

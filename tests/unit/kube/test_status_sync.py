@@ -146,6 +146,33 @@ def test_an_api_server_that_is_not_there_is_looked_for_by_few_and_found_soon():
     assert max(written_at) - back_at[0] < 8
 
 
+@pytest.mark.parametrize("code", [429, 503])
+def test_a_server_that_asks_for_a_pause_has_it_for_all_statuses(code):
+    busy = status(code, "", "slow down", **{"Retry-After": "30"})
+    api = ScriptedApi([written(), busy, written()])
+
+    async def scenario(it, documents):
+        for number in range(100):
+            change(it, documents, f"uid-{number}")
+
+    reports = sync(api, scenario)
+    assert {report.uid for report in reports} == {f"uid-{number}" for number in range(100)}
+    # What was under way beside it is answered, and does not end the pause.
+    assert len([call for call in api.calls if call.at < 30]) <= 3
+
+
+def test_a_429_that_does_not_say_how_long_is_a_second():
+    api = ScriptedApi([status(429), written()])
+
+    async def scenario(it, documents):
+        for number in range(100):
+            change(it, documents, f"uid-{number}")
+
+    sync(api, scenario)
+    assert [call.at for call in api.calls if 0 < call.at < 1] == []
+    assert len({call.path for call in api.calls if call.at < 1.1}) == 100
+
+
 def test_a_write_that_fails_at_first_is_done_in_the_end_with_the_newest_document():
     api = ScriptedApi([NO_ANSWER, status(503), written()])
 
