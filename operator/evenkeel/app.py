@@ -402,9 +402,20 @@ async def operating(kubeconfig: Path | None, settings: Settings) -> AsyncIterato
 
 
 async def main(kubeconfig: Path | None, settings: Settings) -> None:
-    """`evenkeel run`: until SIGTERM or SIGINT."""
-    async with operating(kubeconfig, settings) as operator:
-        for number in (signal.SIGTERM, signal.SIGINT):
-            asyncio.get_running_loop().add_signal_handler(number, operator.stop)
-        await operator.ended
+    """`evenkeel run`: until SIGTERM or SIGINT, which may come while it still starts."""
+    asked = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        # Before all else: the first process of a container never hears what it does not handle.
+        asyncio.get_running_loop().add_signal_handler(number, asked.set)
+    ending = asyncio.create_task(asked.wait())
+    async with AsyncExitStack() as stack:
+        starting = asyncio.create_task(stack.enter_async_context(operating(kubeconfig, settings)))
+        await asyncio.wait([starting, ending], return_when=asyncio.FIRST_COMPLETED)
+        if starting.done():
+            operator = starting.result()
+            ending.add_done_callback(lambda _: operator.stop())
+            await operator.ended
+        else:
+            starting.cancel()
+            await asyncio.wait([starting])
     log("stopped")
