@@ -359,7 +359,8 @@ async def operating(kubeconfig: Path | None, settings: Settings) -> AsyncIterato
                 + 16,
             )
         )
-        await check_surroundings(api, settings.namespaces)
+        served = await check_surroundings(api, settings.namespaces)
+        settings = settings.model_copy(update={"namespaces": served})
         operator = Operator(api, clock, settings)
         health = await stack.enter_async_context(
             HealthServer(

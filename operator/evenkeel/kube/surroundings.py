@@ -7,6 +7,7 @@ import orjson
 from evenkeel import clock
 from evenkeel.errors import CannotStart
 from evenkeel.kube.api import SCHEDULES, Api, NoAnswer, NotSent, Reply, jobs_path, schedules_path
+from evenkeel.log import log
 from evenkeel.resource.names import GROUP, PLURAL
 
 REVIEWS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
@@ -25,13 +26,29 @@ DISCOVERY_TRIES = 8
 """Some ten seconds: an API server names a resource a moment after it began to serve it."""
 
 
-async def check_surroundings(api: Api, namespaces: tuple[str, ...]) -> None:
-    """Say in one sentence what is missing: an API server, the CRD, a right."""
+class _Forbidden(CannotStart):
+    """A right is missing: in this namespace, which says nothing of others."""
+
+
+async def check_surroundings(api: Api, namespaces: tuple[str, ...]) -> tuple[str, ...]:
+    """Say in one sentence what is missing: an API server, the CRD, a right. Of several namespaces
+    those that can be served: a team that takes its Role away must not stop all the others."""
+    served: list[str] = []
+    refused: dict[str, _Forbidden] = {}
     for ns in namespaces or ("",):
-        await _check(api, schedules_path(ns), f"{PLURAL}.{GROUP}")
-        await _check(api, jobs_path(ns), "jobs.batch")
-        await _rights(api, ns)
+        try:
+            await _check(api, schedules_path(ns), f"{PLURAL}.{GROUP}")
+            await _check(api, jobs_path(ns), "jobs.batch")
+            await _rights(api, ns)
+            served.append(ns)
+        except _Forbidden as error:
+            refused[ns] = error
+    if not served:
+        raise next(iter(refused.values()))
     await _discovery(api)
+    for ns, refusal in refused.items():
+        log("namespace not served until restart", level="error", ns=ns, sentence=str(refusal))
+    return tuple(served) if namespaces else ()
 
 
 async def _discovery(api: Api) -> None:
@@ -65,9 +82,7 @@ async def _rights(api: Api, ns: str) -> None:
         reply = await _call(api, "POST", REVIEWS, body=orjson.dumps(review))
         if reply.ok and not (reply.json().get("status") or {}).get("allowed", True):
             where = f" in namespace {ns}" if ns else ""
-            raise CannotStart(
-                f"not allowed to {verb} {resource}{where}; see Settings in the README"
-            )
+            raise _Forbidden(f"not allowed to {verb} {resource}{where}; see Settings in the README")
 
 
 async def _check(api: Api, path: str, what: str) -> None:
@@ -77,7 +92,8 @@ async def _check(api: Api, path: str, what: str) -> None:
             "the ScheduledJob resource is not installed in this cluster: kubectl apply -f crds/"
         )
     if reply.status in (401, 403):
-        raise CannotStart(f"not allowed to list {what}: {reply.message}")
+        refusal = CannotStart if reply.status == 401 else _Forbidden
+        raise refusal(f"not allowed to list {what}: {reply.message}")
     if not reply.ok:
         raise CannotStart(f"the API server cannot list {what}: {reply.message}")
 

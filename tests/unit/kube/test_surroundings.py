@@ -21,14 +21,62 @@ def in_order(call: Call) -> Reply:
     return RESOURCES if call.path == "/apis/evenkeel.dev/v1alpha1" else listing()
 
 
-def check(answers, *namespaces: str):
-    api = ScriptedApi(answers)
-    virtually(lambda clock: check_surroundings(api, namespaces))
-    return api
+def check(answers, *namespaces: str) -> tuple[ScriptedApi, tuple[str, ...]]:
+    """The API that was asked, and which namespaces are served."""
+    api, served = ScriptedApi(answers), []
+
+    async def scenario(clock):
+        served.extend(await check_surroundings(api, namespaces))
+
+    virtually(scenario)
+    return api, tuple(served)
 
 
 def test_where_all_is_there_nothing_is_waited_for():
-    assert max(call.at for call in check(in_order).calls) == 0
+    api, served = check(in_order)
+    assert max(call.at for call in api.calls) == 0
+    assert served == ()
+
+
+# --- several namespaces ---------------------------------------------------------------------------
+
+DENIED = Reply(201, b'{"status":{"allowed":false}}')
+
+
+def may_not_list(call: Call) -> Reply:
+    return status(403, "Forbidden", "no Role") if "/bank/" in call.path else in_order(call)
+
+
+def may_not_create(call: Call) -> Reply:
+    if call.verb == "POST" and call.body["spec"]["resourceAttributes"]["namespace"] == "bank":
+        return DENIED
+    return in_order(call)
+
+
+bank_is_forbidden = pytest.mark.parametrize("answers", [may_not_list, may_not_create])
+
+
+@bank_is_forbidden
+def test_one_that_is_forbidden_does_not_keep_the_others_from_being_served(answers, caplog):
+    assert check(answers, "shop", "bank", "web")[1] == ("shop", "web")
+    (said,) = caplog.records
+    assert said.levelname == "ERROR"
+    assert said.fields["ns"] == "bank"
+
+
+@bank_is_forbidden
+def test_where_none_can_be_served_it_does_not_start(answers):
+    with pytest.raises(CannotStart, match="not allowed to"):
+        check(answers, "bank")
+
+
+@pytest.mark.parametrize("answer", [status(401), status(404), status(500)])
+def test_what_concerns_all_of_them_keeps_it_from_starting(answer):
+    with pytest.raises(CannotStart):
+        check(lambda call: answer if "/bank/" in call.path else in_order(call), "shop", "bank")
+
+
+# --- discovery ------------------------------------------------------------------------------------
 
 
 LAGGING = {
