@@ -15,6 +15,7 @@ from typing import Self, TypeVar
 import aiohttp
 
 from evenkeel.errors import CannotStart
+from evenkeel.kube.apart import Apart
 from evenkeel.kube.api import JSON, UNCOMPRESSED, NoAnswer, NotSent, Reply
 from evenkeel.kube.credentials import NO_TOKEN, Credentials
 
@@ -34,6 +35,9 @@ KEPT = ("Retry-After", "Date")
 TOKEN_S = 30.0
 """How long a token is used before it is asked for again; the shortest-lived live ten minutes."""
 
+START_WITHIN_S = 60.0
+"""The first time a program may have more to do for the credentials, and nothing waits for them."""
+
 LINE_BYTES = 4 * 1024 * 1024
 """A watch line holds one object, and no object of an API server is larger than etcd's 1.5 MB."""
 
@@ -47,7 +51,8 @@ class KubeClient:
         self._load = load
         self._timeout_s = timeout_s
         self._connections = connections
-        self._credentials = load()
+        self._apart = Apart()
+        self._credentials: Credentials
         self._session: aiohttp.ClientSession | None = None
         self._outgoing: set[aiohttp.ClientSession] = set()
         self._renewing = asyncio.Lock()
@@ -55,8 +60,9 @@ class KubeClient:
         self._authorized_at = float("-inf")
 
     async def __aenter__(self) -> Self:
-        self._open()
         try:
+            self._credentials = await self._read(self._load, within_s=START_WITHIN_S)
+            self._open()
             await self._ask_token()
         except NotSent as error:
             await self.__aexit__()
@@ -148,7 +154,7 @@ class KubeClient:
             if self._credentials is not refused:
                 return True  # somebody else's 401 brought the new ones already
             try:
-                renewed = await self._apart(self._load)
+                renewed = await self._read(self._load)
             except CannotStart as error:  # half written: the next call finds the rest
                 raise NotSent(str(error)) from error
             if renewed.fingerprint == refused.fingerprint:
@@ -171,15 +177,15 @@ class KubeClient:
     async def _ask_token(self) -> None:
         self._authorized_at = asyncio.get_running_loop().time()  # others go on with the old one
         try:
-            self._token = await self._apart(self._credentials.headers)
+            self._token = await self._read(self._credentials.headers)
         except NO_TOKEN as error:
             self._authorized_at = float("-inf")
             raise NotSent(f"no token: {error}") from error
 
-    async def _apart(self, work: Callable[[], T]) -> T:
-        """In a thread, and not for ever: behind it may stand a program that hangs."""
+    async def _read(self, work: Callable[[], T], *, within_s: float | None = None) -> T:
+        """Not for ever: behind it may stand a program that hangs."""
         try:
-            return await asyncio.wait_for(asyncio.to_thread(work), self._timeout_s)
+            return await self._apart.do(work, within_s=within_s or self._timeout_s)
         except TimeoutError as error:
             raise NotSent("the credentials could not be read in time") from error
 

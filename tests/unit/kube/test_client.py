@@ -3,6 +3,7 @@
 import asyncio
 import itertools
 import socket
+import threading
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from functools import partial
@@ -12,6 +13,7 @@ from aiohttp import web
 from kubernetes import client as kubernetes_client
 
 from evenkeel.errors import CannotStart
+from evenkeel.kube import client as kube_client
 from evenkeel.kube.api import NoAnswer, NotSent
 from evenkeel.kube.client import KubeClient
 from evenkeel.kube.credentials import Credentials
@@ -197,6 +199,24 @@ async def test_a_token_that_never_comes_does_not_hold_a_call_for_ever(server: Se
         hang.append(True)
         with pytest.raises(NotSent, match="in time"):
             await client.call("GET", "/x")
+
+
+async def test_credentials_that_hang_do_not_keep_a_process_from_ending(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Nor a start from being told why."""
+    monkeypatch.setattr(kube_client, "START_WITHIN_S", 0.05)
+    hang = threading.Event()
+
+    def load() -> Credentials:
+        hang.wait()
+        raise AssertionError
+
+    with pytest.raises(CannotStart, match="in time"):
+        async with KubeClient(load, timeout_s=0.3, connections=4):
+            raise AssertionError
+    assert all(each.daemon for each in threading.enumerate() if each.name == "credentials")
+    hang.set()
 
 
 async def test_new_certificates_are_used_though_their_token_failed_once(server: Server) -> None:
