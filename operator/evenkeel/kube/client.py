@@ -32,6 +32,9 @@ SILENCE_S = 90
 
 KEPT = ("Retry-After", "Date")
 
+UNSENT = (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError, ValueError)
+"""A ValueError is of a URL or of a header that cannot be: of a token in two lines, say."""
+
 TOKEN_S = 30.0
 """How long a token is used before it is asked for again; the shortest-lived live ten minutes."""
 
@@ -141,9 +144,7 @@ class KubeClient:
                 allow_redirects=False,
             ) as response:
                 return Reply(response.status, await response.read(), _headers(response))
-        except (aiohttp.ClientConnectorError, aiohttp.InvalidURL) as error:
-            raise NotSent(str(error)) from error
-        except aiohttp.ConnectionTimeoutError as error:
+        except UNSENT as error:
             raise NotSent(str(error)) from error
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             raise NoAnswer(f"{type(error).__name__} {error}".strip()) from error
@@ -209,7 +210,7 @@ class KubeClient:
                 timeout=timeout,
                 allow_redirects=False,
             )
-        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+        except (aiohttp.ClientError, TimeoutError, OSError, ValueError) as error:
             raise NotSent(str(error)) from error
         try:
             if response.status == 401:

@@ -35,7 +35,8 @@ class Credentials:
         token = self.configuration.get_api_key_with_prefix("authorization") or (
             self.configuration.get_api_key_with_prefix("BearerToken")
         )
-        return {"Authorization": token} if token else {}
+        # A file mostly ends with a newline, and no header may.
+        return {"Authorization": token.strip()} if token else {}
 
 
 def load(kubeconfig: Path | None) -> Credentials:

@@ -181,6 +181,18 @@ class Tokens(Credentials):
         return type(self).get()
 
 
+async def test_a_token_that_no_header_can_hold_means_not_sent(
+    server: Server, client: KubeClient
+) -> None:
+    client._token = {"Authorization": "Bearer one\nand another"}
+    with pytest.raises(NotSent):
+        await client.call("GET", "/x")
+    with pytest.raises(NotSent):
+        async with client.watch("/x", {}):
+            raise AssertionError
+    assert server.tokens == []
+
+
 async def test_a_token_that_never_comes_does_not_hold_a_call_for_ever(server: Server) -> None:
     """Behind it may stand a program that hangs."""
     hang: list[bool] = []

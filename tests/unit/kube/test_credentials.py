@@ -66,6 +66,12 @@ def test_a_certificate_that_is_not_there_is_a_sentence(file: Path) -> None:
         credentials.load(file)
 
 
+def test_a_token_in_a_file_ends_before_its_newline(file: Path, tmp_path: Path) -> None:
+    (tmp_path / "token").write_text("abc\n")
+    file.write_text(KUBECONFIG.replace("token: abc", f"tokenFile: {tmp_path}/token"))
+    assert credentials.load(file).headers() == {"Authorization": "Bearer abc"}
+
+
 # --- credentials that a program gives -------------------------------------------------------------
 
 
