@@ -38,6 +38,10 @@ UNSENT = (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError, ValueErr
 TOKEN_S = 30.0
 """How long a token is used before it is asked for again; the shortest-lived live ten minutes."""
 
+IN_VAIN_S = 5.0
+"""So long credentials are not read again after a 401 that brought no others: as long as it lasts,
+every call has one."""
+
 START_WITHIN_S = 60.0
 """The first time a program may have more to do for the credentials, and nothing waits for them."""
 
@@ -59,6 +63,9 @@ class KubeClient:
         self._session: aiohttp.ClientSession | None = None
         self._outgoing: set[aiohttp.ClientSession] = set()
         self._renewing = asyncio.Lock()
+        self._in_vain_until = float("-inf")
+        self._trouble = ""
+        """Why the credentials could not be read again; empty: they were the same."""
         self._token: dict[str, str] = {}
         self._authorized_at = float("-inf")
 
@@ -154,11 +161,19 @@ class KubeClient:
         async with self._renewing:
             if self._credentials is not refused:
                 return True  # somebody else's 401 brought the new ones already
+            now = asyncio.get_running_loop().time()
+            if now < self._in_vain_until:
+                # One after the other each of many calls would read them, and wait for its turn.
+                if self._trouble:
+                    raise NotSent(self._trouble)
+                return False
             try:
                 renewed = await self._read(self._load)
-            except CannotStart as error:  # half written: the next call finds the rest
-                raise NotSent(str(error)) from error
+            except (CannotStart, NotSent) as error:  # half written: a later call finds the rest
+                self._in_vain(str(error))
+                raise NotSent(self._trouble) from error
             if renewed.fingerprint == refused.fingerprint:
+                self._in_vain()
                 return False
             old, self._credentials = self._session, renewed
             self._open()  # first: without a token it must not stay with the old certificates
@@ -168,6 +183,10 @@ class KubeClient:
                 asyncio.get_running_loop().call_later(self._timeout_s, self._close, old)
             await self._ask_token()
             return True
+
+    def _in_vain(self, trouble: str = "") -> None:
+        self._trouble = trouble
+        self._in_vain_until = asyncio.get_running_loop().time() + IN_VAIN_S
 
     async def _authorization(self) -> dict[str, str]:
         """The token, asked for apart from the loop: behind it may stand a program that is run."""

@@ -110,6 +110,25 @@ async def test_many_refused_at_once_read_the_credentials_once(
     assert [reply.status for reply in replies] == [200] * 4
 
 
+async def test_a_401_that_lasts_reads_the_credentials_once_for_all_calls(server: Server) -> None:
+    async def nobody(request: web.Request) -> web.StreamResponse:
+        return web.Response(status=401)
+
+    loads: list[str] = []
+
+    def load() -> Credentials:
+        loads.append(server.token)
+        return server.credentials()
+
+    server.answer = nobody
+    async with KubeClient(load, timeout_s=5, connections=20) as client:
+        replies = await asyncio.gather(*(client.call("GET", "/api") for _ in range(20)))
+        client._in_vain_until = float("-inf")  # some seconds later
+        await client.call("GET", "/api")
+    assert {reply.status for reply in replies} == {401}
+    assert len(loads) == 1 + 1 + 1
+
+
 async def test_nobody_listening_means_not_sent() -> None:
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
@@ -272,7 +291,9 @@ async def test_credentials_that_cannot_be_had_leave_the_old_ones_in_use(server: 
 
     async with KubeClient(load, timeout_s=0.3, connections=4) as client:
         server.answer, server.token = only_new, NEW
-        with pytest.raises(NotSent, match="gave nothing"):
-            await client.call("GET", "/x")
+        for _ in range(2):
+            with pytest.raises(NotSent, match="gave nothing"):
+                await client.call("GET", "/x")
+        client._in_vain_until = float("-inf")  # some seconds later
         assert (await client.call("GET", "/x")).status == 200
-    assert server.tokens == [f"Bearer {OLD}", f"Bearer {OLD}", f"Bearer {NEW}"]
+    assert server.tokens == [f"Bearer {OLD}"] * 3 + [f"Bearer {NEW}"]
