@@ -32,6 +32,10 @@ SILENCE_S = 90
 
 KEPT = ("Retry-After", "Date")
 
+CONNECT_SHARE = 0.8
+"""Of the time-out, for a connection: where there is none by then the request was certainly not
+sent, and need not be looked for by name."""
+
 UNSENT = (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError, ValueError)
 """A ValueError is of a URL or of a header that cannot be: of a token in two lines, say."""
 
@@ -94,7 +98,9 @@ class KubeClient:
         self._session = aiohttp.ClientSession(
             connector=connector,
             headers={"User-Agent": USER_AGENT, **UNCOMPRESSED},
-            timeout=aiohttp.ClientTimeout(total=self._timeout_s),
+            timeout=aiohttp.ClientTimeout(
+                total=self._timeout_s, connect=self._timeout_s * CONNECT_SHARE
+            ),
             trust_env=False,
             auto_decompress=True,
             read_bufsize=1 << 18,
@@ -218,9 +224,7 @@ class KubeClient:
         """See `Api.watch`."""
         assert self._session is not None
         used = self._credentials
-        timeout = aiohttp.ClientTimeout(
-            total=None, sock_connect=self._timeout_s, sock_read=SILENCE_S
-        )
+        timeout = aiohttp.ClientTimeout(total=None, connect=self._timeout_s, sock_read=SILENCE_S)
         try:
             response = await self._session.get(
                 self._credentials.server + path,

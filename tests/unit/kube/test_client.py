@@ -1,7 +1,9 @@
 """The client against a small server on loopback: what it takes for sent, answered, refused."""
 
 import asyncio
+import contextlib
 import itertools
+import resource
 import socket
 import threading
 import time
@@ -137,6 +139,49 @@ async def test_nobody_listening_means_not_sent() -> None:
         async with KubeClient(server.credentials, timeout_s=0.3, connections=1) as client:
             with pytest.raises(NotSent):
                 await client.call("POST", "/jobs", body=b"{}")
+
+
+async def test_a_connection_that_is_never_made_means_not_sent() -> None:
+    """The queue of those who wait to be accepted is full: nothing is refused, nothing answered."""
+    with contextlib.ExitStack() as sockets:
+        full = sockets.enter_context(socket.socket())
+        full.bind(("127.0.0.1", 0))
+        full.listen(0)
+        for _ in range(8):
+            other = sockets.enter_context(socket.socket())
+            other.setblocking(False)
+            other.connect_ex(full.getsockname())
+        server = Server()
+        server.port = full.getsockname()[1]
+        async with KubeClient(server.credentials, timeout_s=0.3, connections=1) as client:
+            with pytest.raises(NotSent):
+                await client.call("POST", "/jobs", body=b"{}")
+
+
+async def test_a_connection_that_others_keep_means_not_sent(server: Server) -> None:
+    async def silent(request: web.Request) -> web.StreamResponse:
+        await asyncio.sleep(5)
+        return web.Response()
+
+    server.answer = silent
+    async with KubeClient(server.credentials, timeout_s=0.3, connections=1) as client:
+        one, other = await asyncio.gather(
+            *(client.call("POST", "/jobs", body=b"{}") for _ in range(2)), return_exceptions=True
+        )
+    assert (type(one), type(other)) == (NoAnswer, NotSent)
+    assert len(server.tokens) == 1
+
+
+async def test_no_file_left_for_a_connection_means_not_sent(
+    server: Server, client: KubeClient
+) -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (0, hard))
+    try:
+        with pytest.raises(NotSent, match="Too many open files"):
+            await client.call("POST", "/jobs", body=b"{}")
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
 async def test_silence_after_sending_means_no_answer(server: Server, client: KubeClient) -> None:
