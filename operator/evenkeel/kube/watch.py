@@ -17,6 +17,7 @@ import uvloop
 
 from evenkeel import clock
 from evenkeel.errors import CannotStart
+from evenkeel.kube.client import SILENCE_S
 from evenkeel.kube.credentials import Credentials
 from evenkeel.kube.kopf_session import KopfSessions
 from evenkeel.kube.sights import Sight
@@ -136,6 +137,8 @@ class KopfThread:
 def _settings() -> kopf.OperatorSettings:
     settings = kopf.OperatorSettings()
     settings.watching.chunk_size = CHUNK
+    # Not left to kopf's default: without an end a connection that died in silence blinds us.
+    settings.watching.inactivity_timeout = SILENCE_S
     settings.queueing.idle_timeout = 0.05
     settings.queueing.exit_timeout = 5
     settings.posting.enabled = False

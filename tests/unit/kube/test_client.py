@@ -236,6 +236,27 @@ async def test_a_watch_that_is_refused_says_why(server: Server, client: KubeClie
         assert (await watch.reply()).message == "too old"
 
 
+async def test_a_watch_that_falls_silent_means_no_answer(
+    server: Server, client: KubeClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A connection may die without a word: nothing would ever be seen again."""
+    monkeypatch.setattr(kube_client, "SILENCE_S", 0.2)
+
+    async def stream(request: web.Request) -> web.StreamResponse:
+        response = web.StreamResponse()
+        await response.prepare(request)
+        await response.write(b'{"a":1}\n')
+        await asyncio.sleep(60)
+        return response
+
+    server.answer = stream
+    async with client.watch("/jobs", {}) as watch:
+        lines = watch.lines()
+        assert await anext(lines) == b'{"a":1}'
+        with pytest.raises(NoAnswer):
+            await anext(lines)
+
+
 class Tokens(Credentials):
     """Whose token takes as long as the test says, or fails."""
 

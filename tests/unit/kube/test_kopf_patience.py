@@ -1,4 +1,5 @@
-"""Kopf must outlast any outage of the API server: it ends the process when it gives up."""
+"""Kopf must outlast any outage of the API server: it ends the process when it gives up. Nor may it
+wait for ever for a server that fell silent."""
 
 import itertools
 from collections.abc import Sized
@@ -14,3 +15,7 @@ def test_kopf_tries_for_ever_and_soon_enough() -> None:
         first = list(itertools.islice(pauses, 10_000))
         assert len(first) == 10_000
         assert max(first) <= 5
+
+
+def test_a_watch_that_fell_silent_is_given_up_soon_after_a_bookmark_is_missed() -> None:
+    assert 60 < _settings().watching.inactivity_timeout <= 90
