@@ -78,6 +78,8 @@ class Launcher:
         self._creates = Tasks(fail, after=self._pump)
         self._aside = Tasks(fail, after=self._pump)
         """What takes no create's place: rendering, warming, reading by name."""
+        self._readings = asyncio.Semaphore(in_flight)
+        """A herd whose creates got no answer must not read by name all at once."""
         self._closed_until = 0.0
         self._reopening = False
         self._warmed_at = float("-inf")
@@ -221,9 +223,7 @@ class Launcher:
         verdict, reason = classify(reply, uid)
         if verdict is not Verdict.ADOPTED:  # whether it is or is taken, its reading will say
             self._count(verdict, self._clock.monotonic() - began)
-        if reply.status == 429:
-            pause_s = reply.retry_after_s or RETRY_AFTER_S
-            self._closed_until = max(self._closed_until, self._clock.monotonic() + pause_s)
+        self._obey(reply)
         if verdict in (Verdict.UNKNOWN, Verdict.ADOPTED):
             # Aside: one namespace that refuses to be read must not keep all others' places.
             seen = verdict is Verdict.ADOPTED
@@ -241,10 +241,12 @@ class Launcher:
         ago it did."""
         tries = 0
         while True:
-            try:
-                reply = await self._api.call("GET", jobs_path(ref.ns, ref.name))
-            except (NotSent, NoAnswer):
-                reply = Reply(0)
+            async with self._readings:
+                try:
+                    reply = await self._api.call("GET", jobs_path(ref.ns, ref.name))
+                except (NotSent, NoAnswer):
+                    reply = Reply(0)
+            self._obey(reply)
             if shown_uid(reply):  # a proxy's page with status 200 is no Job of anybody's
                 fact = read_job(reply.json())
                 if fact is None or fact.run != effect.run or fact.attempt != effect.attempt:
@@ -261,8 +263,15 @@ class Launcher:
                 message = "the create got no answer, and the Job does not exist"
                 await self._tell(effect, ref, Verdict.HELD, sent_at, NOT_CREATED, message)
                 return
-            await clock.sleep(clock.jitter(READ_AGAIN_S[min(tries, len(READ_AGAIN_S) - 1)]))
+            pause_s = clock.jitter(READ_AGAIN_S[min(tries, len(READ_AGAIN_S) - 1)])
+            await clock.sleep(max(pause_s, self._closed_until - self._clock.monotonic()))
             tries += 1
+
+    def _obey(self, reply: Reply) -> None:
+        """A 429 speaks of all that we send, not of this call alone."""
+        if reply.status == 429:
+            pause_s = reply.retry_after_s or RETRY_AFTER_S
+            self._closed_until = max(self._closed_until, self._clock.monotonic() + pause_s)
 
     async def _tell(
         self,

@@ -4,7 +4,16 @@ import asyncio
 import itertools
 
 from tests.builders import every, instant
-from tests.unit.kube.scripted import CREATED, OK, Desk, ScriptedApi, launcher, status, virtually
+from tests.unit.kube.scripted import (
+    CREATED,
+    NO_ANSWER,
+    OK,
+    Desk,
+    ScriptedApi,
+    launcher,
+    status,
+    virtually,
+)
 
 from evenkeel.core.effects import CheckTemplate, Launch, LetGo, Prepare
 from evenkeel.core.messages import TemplateChecked
@@ -73,6 +82,56 @@ def test_the_others_are_proven_when_the_first_of_them_is_gone():
     api, proofs = proofs_of(first, second, forgotten=[first.uid])
     assert api.calls[0].body["metadata"]["ownerReferences"][0]["name"] == "b"
     assert set(proofs) == {second.uid}
+
+
+# --- readings by name -----------------------------------------------------------------------------
+
+
+def test_readings_by_name_are_bounded_and_wait_as_long_as_the_server_says():
+    flying, most, read_at = 0, [], []
+    busy = status(429, "TooManyRequests", **{"Retry-After": "30"})
+
+    class Api:
+        async def call(self, verb, path, **_):
+            nonlocal flying
+            if verb == "POST":
+                raise NO_ANSWER
+            flying += 1
+            most.append(flying)
+            await asyncio.sleep(0.1)
+            flying -= 1
+            read_at.append(asyncio.get_running_loop().time())
+            return busy if read_at[-1] < 20 else status(404, "NotFound")
+
+    desk = Desk(size=5_000)
+
+    async def scenario(clock):
+        it = launcher(Api(), clock, desk, in_flight=48)
+        for effect in herd(2_000):
+            it.launch(effect)
+        await asyncio.sleep(120)
+
+    virtually(scenario)
+    assert max(most) == 48
+    assert len(desk.reports()) == 2_000
+    assert len([at for at in read_at if 6 < at < 30]) == 0
+
+
+def test_a_429_to_a_reading_holds_back_creates_too():
+    busy = status(429, "TooManyRequests", **{"Retry-After": "30"})
+    api = ScriptedApi([NO_ANSWER, busy, CREATED])
+
+    async def scenario(clock):
+        it = launcher(api, clock, Desk())
+        one, other = herd(2)
+        it.launch(one)
+        await asyncio.sleep(1)
+        it.launch(other)
+        await asyncio.sleep(60)
+
+    virtually(scenario)
+    assert [call.verb for call in api.calls][:2] == ["POST", "GET"]
+    assert min(call.at for call in api.calls[2:]) >= 30
 
 
 # --- bodies ---------------------------------------------------------------------------------------
