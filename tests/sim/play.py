@@ -177,6 +177,10 @@ class Play:
             case "delete job":
                 for job in self.outcome.jobs_of(deed.name)[-1:]:
                     self._ask("DELETE", f"/apis/batch/v1/namespaces/{job.ns}/jobs/{job.name}")
+            case "edit job":
+                for job in self.outcome.jobs_of(deed.name)[-1:]:
+                    path = f"/apis/batch/v1/namespaces/{job.ns}/jobs/{job.name}"
+                    self._ask("PATCH", path, deed.body)
             case "set clock":
                 self.clock.set_by_s += deed.value
             case "block":  # nothing of the machine runs: a stopped VM, a loop that is busy

@@ -1,7 +1,9 @@
-"""Jobs that go: by a user's hand, by themselves before a list shows them, by Replace."""
+"""Jobs that go: by a user's hand, by themselves before a list shows them, by Replace. And one that
+somebody makes look like another run's."""
 
 from __future__ import annotations
 
+import pytest
 from tests.sim.controllers import Fate
 from tests.sim.network import Rule
 from tests.sim.play import Trouble, play
@@ -23,6 +25,24 @@ def test_24_a_job_deleted_by_hand_is_lost_and_its_place_is_free() -> None:
 
     assert dues(outcome) == [20, 40]
     assert counts(outcome)["lost"] == 1
+
+
+@pytest.mark.parametrize("kills", [(), ((30.5, 1.0),)], ids=["", "and a new process finds it"])
+def test_24_a_running_job_whose_annotations_are_edited_is_followed_to_its_end(
+    kills: tuple[tuple[float, float], ...],
+) -> None:
+    """Under Forbid nothing would ever run again."""
+    theirs = {"evenkeel.dev/due": "2026-03-02T09:00:00Z", "evenkeel.dev/attempt": "7"}
+    story = world(
+        create(1, "a", every(20, concurrencyPolicy="Forbid")),
+        Deed(30, "edit job", "a", {"metadata": {"annotations": theirs}}),
+        fate=lambda job: Fate(1, 11),
+    )
+
+    outcome = right(play(story, trouble=Trouble(kills=kills)))
+
+    assert dues(outcome) == [20, 40, 60, 80]
+    assert counts(outcome) == {"succeeded": 4}
 
 
 def test_24_a_job_that_vanished_before_a_list_older_than_its_create_blocks_nobody() -> None:

@@ -153,7 +153,8 @@ class Errands:
         path = jobs_path(effect.ref.ns, effect.ref.name)
         async for _ in clock.tries(FIRST_PAUSE_S, LONGEST_PAUSE_S):
             reply = await self._call("GET", path)
-            if reply is not None and reply.ok and (fact := read_job(reply.json())) is not None:
+            fact = read_job(reply.json()) if reply is not None and reply.ok else None
+            if reply is not None and fact is not None and fact.run == effect.run:
                 # Not by the Job's uid: this may be older than what its watch has just told.
                 self._inbox.hint(("found", effect.run, effect.attempt), JobSeen(fact))
                 if fact.finished or is_watched(reply.json()):

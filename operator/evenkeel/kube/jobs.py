@@ -32,18 +32,20 @@ class JobsListener:
     def changed(self, kind: str, item: dict[str, Any]) -> None:
         """One of them."""
         fact = read_job(item)
-        if fact is None:
+        known = self._known.get((item.get("metadata") or {}).get("uid", ""))
+        if fact is None or (known is not None and known.run != fact.run):
             self._disowned(item)
         elif kind == "DELETED":
-            known = self._known.pop(fact.ref.uid, fact)
+            self._known.pop(fact.ref.uid, None)
             # A Job deleted while it still ran carries its last state, which may be its end.
-            self._inbox.hint(fact.ref.uid, JobGone(fact if fact.finished else known))
-        elif self._known.get(fact.ref.uid) != fact:
+            self._inbox.hint(fact.ref.uid, JobGone(fact if fact.finished else known or fact))
+        elif known != fact:
             self._known[fact.ref.uid] = fact
             self._inbox.hint(fact.ref.uid, JobSeen(fact))
 
     def _disowned(self, item: dict[str, Any]) -> None:
-        """Was it ours? Somebody took its owner or its notes away: its run would wait for ever."""
+        """Was it ours? Somebody took its owner away, or gave it another one: its run would wait for
+        ever."""
         known = self._known.pop((item.get("metadata") or {}).get("uid", ""), None)
         if known is not None:
             self._inbox.hint(known.ref.uid, JobGone(known))

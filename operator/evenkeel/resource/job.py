@@ -35,7 +35,9 @@ _LABEL_LENGTH = 63
 _NAME_LENGTH = 24
 """Longer would leave no room for the index that an Indexed Job appends to its Pods' names."""
 
-_MOMENT = re.compile(r"-(\d{8}-\d{6})-[a-z2-7]{10}(?:-r\d+)?$", re.ASCII)
+_OURS = re.compile(
+    r"-(\d{4})(\d\d)(\d\d)-(\d\d)(\d\d)(\d\d)-[a-z2-7]{10}(?:-r(\d{1,4}))?$", re.ASCII
+)
 
 
 def job_name(schedule_name: str, run: RunId, attempt: int = 1) -> str:
@@ -49,14 +51,20 @@ def job_name(schedule_name: str, run: RunId, attempt: int = 1) -> str:
 
 def due_of(name: str) -> Instant | None:
     """The due time in a Job's name; None when no run of ours can be called so."""
-    found = _MOMENT.search(name)
+    found = _due_and_attempt(name)
+    return found[0] if found else None
+
+
+def _due_and_attempt(name: str) -> tuple[Instant, int] | None:
+    found = _OURS.search(name)
     if not found:
         return None
+    year, month, day, hour, minute, second = (int(part) for part in found.groups()[:6])
     try:
-        moment = dt.datetime.strptime(found[1], "%Y%m%d-%H%M%S").replace(tzinfo=dt.UTC)
+        moment = dt.datetime(year, month, day, hour, minute, second, tzinfo=dt.UTC)
     except ValueError:
         return None
-    return int(moment.timestamp())
+    return int(moment.timestamp()), int(found[7] or 1)
 
 
 def schedule_label(schedule_name: str) -> str:
@@ -125,7 +133,10 @@ def _marked(wished: Any, ours: Mapping[str, str]) -> dict[str, str]:
 
 def read_job(raw: Mapping[str, Any]) -> JobFact | None:
     """What a Job says of its run; None when it is not ours, or nothing that an API server sends.
-    It never raises: one odd object must not end the watch of all."""
+    It never raises: one odd object must not end the watch of all.
+
+    Which run that is its name tells, which nobody can edit. By the annotations, which everybody
+    can, a running Job would become another run's, and its own run would never end."""
     try:
         return _read(raw)
     except (AttributeError, KeyError, TypeError, ValueError):
@@ -135,17 +146,16 @@ def read_job(raw: Mapping[str, Any]) -> JobFact | None:
 def _read(raw: Mapping[str, Any]) -> JobFact | None:
     metadata = raw.get("metadata") or {}
     owner = owner_uid(metadata)
-    notes = metadata.get("annotations") or {}
-    due = rfc3339.read(notes.get(NOTE_DUE))
-    if owner is None or due is None:
+    found = _due_and_attempt(metadata["name"])
+    if owner is None or found is None:
         return None
-    attempt = notes.get(NOTE_ATTEMPT, "1")
+    due, attempt = found
     status = raw.get("status") or {}
     phase, reason, message, finished = _phase(raw.get("spec") or {}, status)
     return JobFact(
         ref=JobRef(metadata.get("namespace", ""), metadata["name"], metadata.get("uid", "")),
         run=RunId(owner, due, BY_SCHEDULE),
-        attempt=max(1, int(attempt)) if attempt.isdecimal() and len(attempt) < 4 else 1,
+        attempt=attempt,
         phase=phase,
         reason=reason,
         message=message,

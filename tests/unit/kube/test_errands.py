@@ -225,6 +225,15 @@ def test_a_job_that_lost_its_owner_is_as_good_as_gone():
     assert len(api.calls) == 2
 
 
+def test_a_job_that_has_another_owner_now_is_as_good_as_gone():
+    owner = orjson.loads(stored().body)["metadata"]["ownerReferences"][0]
+    anothers = stored(metadata={"ownerReferences": [owner | {"uid": "uid-other"}]})
+    api, reports = run([anothers], FindJob(FACT.run, 1, FACT.ref))
+    assert [type(report) for report in reports] == [JobGone]
+    assert reports[0].fact.run == FACT.run
+    assert len(api.calls) == 1
+
+
 def test_a_job_without_pods_is_explained_by_its_last_event():
     said = {"message": 'pods "x" is forbidden: violates PodSecurity "restricted:latest"'}
     run_id = job(SEEN, "10:01").run

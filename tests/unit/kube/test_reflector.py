@@ -302,17 +302,37 @@ def test_a_deleted_job_is_told_with_the_end_that_was_seen():
     assert gone.fact.phase == "succeeded"
 
 
+ANOTHER = {"apiVersion": "evenkeel.dev/v1alpha1", "kind": "ScheduledJob", "controller": True}
+
+
+@pytest.mark.parametrize("owners", [[], [ANOTHER | {"name": "other", "uid": "uid-other"}]])
 @pytest.mark.parametrize("kind", ["MODIFIED", "DELETED"])
-def test_a_job_that_loses_its_owner_is_told_gone(kind):
+def test_a_job_that_loses_its_owner_is_told_gone(kind, owners):
     desk = Desk()
     listener = JobsListener(desk.inbox, "")
-    orphan = raw_job(metadata={"ownerReferences": []})
-    listener.changed("MODIFIED", orphan)
+    orphan = raw_job(metadata={"ownerReferences": owners})
+    if not owners:
+        listener.changed("MODIFIED", orphan)
     assert desk.reports() == []
     listener.changed("ADDED", raw_job())
     listener.changed(kind, orphan)
     (gone,) = desk.reports()
     assert isinstance(gone, JobGone) and not gone.proven
+    assert gone.fact.run == FACT.run
+
+
+@pytest.mark.parametrize("kind", ["MODIFIED", "DELETED"])
+def test_a_job_whose_notes_are_edited_stays_its_runs(kind):
+    """Else its run would never end, and keep its place for ever."""
+    desk = Desk()
+    listener = JobsListener(desk.inbox, "")
+    listener.changed("ADDED", raw_job())
+    theirs = {"evenkeel.dev/due": "2026-03-02T09:00:00Z", "evenkeel.dev/attempt": "7"}
+    done = {"conditions": [{"type": "Complete", "status": "True"}]}
+    done |= {"completionTime": "2026-03-02T10:01:30Z"}
+    listener.changed(kind, raw_job(metadata={"annotations": theirs, "labels": {}}, **done))
+    told = desk.reports()[-1].fact
+    assert (told.run, told.attempt, told.phase) == (FACT.run, 1, "succeeded")
 
 
 def test_staleness_is_told_by_when_the_server_was_last_heard():

@@ -194,10 +194,6 @@ OTHERS = {
     "of the schedule that had the name before": {
         "ownerReferences": [BODY["metadata"]["ownerReferences"][0] | {"uid": "uid-older"}]
     },
-    "for another due time": {"annotations": {"evenkeel.dev/due": "2026-03-02T09:00:00Z"}},
-    "of another attempt": {
-        "annotations": BODY["metadata"]["annotations"] | {"evenkeel.dev/attempt": "2"}
-    },
 }
 
 
