@@ -116,3 +116,11 @@ async def test_a_login_goes_on_until_there_are_credentials(
     await session.aiohttp_session.close()
     hanging.set()
     assert len(tries) == 4
+
+
+async def test_each_namespace_has_a_connection_for_its_watch() -> None:
+    """Beyond the last connection watches would wait for others to end, and their schedules too."""
+    session = await KopfSessions(login, watches=50).open()
+    connector = session.aiohttp_session.connector
+    assert connector is not None and connector.limit > 50
+    await session.aiohttp_session.close()
