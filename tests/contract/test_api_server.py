@@ -158,6 +158,23 @@ class Contract:
 
     # --- patching ---------------------------------------------------------------------------------
 
+    async def test_every_answer_that_proves_something_has_a_kind(self) -> None:
+        """By it the operator tells the server's word from a proxy's page."""
+        created = await self.new_job("kind")
+        wrong = job("none") | {"spec": {"template": {"spec": {"containers": []}}}}
+        answers = [
+            await self.get(f"{self.jobs}/kind"),
+            await self.post(self.jobs, job("dry"), dryRun="All", fieldValidation="Strict"),
+            await self.post(self.jobs, job("kind")),
+            await self.post(self.jobs, wrong),
+            await self.delete(f"{self.jobs}/kind", NOBODY),
+            await self.delete(f"{self.jobs}/kind", created["metadata"]["uid"]),
+            await self.delete(f"{self.jobs}/nothing"),
+        ]
+
+        assert [reply.status for reply in answers] == [200, 201, 409, 422, 409, 200, 404]
+        assert [reply.spoken for reply in answers] == [True] * 7
+
     async def test_a_status_patch_writes_the_status_and_nothing_else(self) -> None:
         old = await self.new_schedule("status")
 
