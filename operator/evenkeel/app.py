@@ -330,6 +330,10 @@ class Operator:
                 "Since all ScheduledJobs were last listed",
                 now - self.pruner.heard_at,
             ),
+            "evenkeel_clock_skew_seconds": (
+                "The API server's clock minus ours, as far as its whole seconds tell",
+                self.pruner.clock_skew_s,
+            ),
         }
 
 

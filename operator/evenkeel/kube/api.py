@@ -1,5 +1,6 @@
 """The port to the API server: two verbs, and what their answers mean. No client, no I/O."""
 
+import email.utils
 import re
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager
@@ -102,6 +103,14 @@ class Reply:
     def absent(self) -> bool:
         """There is no such object. A 404 that a proxy sends says nothing of it."""
         return self.status == 404 and self.reason == "NotFound" and self.spoken
+
+    @property
+    def server_time(self) -> float | None:
+        """When the server said so, by its clock, in whole seconds."""
+        try:
+            return email.utils.parsedate_to_datetime(self.headers.get("Date", "")).timestamp()
+        except ValueError:
+            return None
 
     @property
     def retry_after_s(self) -> float | None:

@@ -6,7 +6,6 @@ the time is asked again by the scheduler.
 """
 
 import asyncio
-import email.utils
 from collections.abc import Callable
 from typing import Any
 
@@ -253,12 +252,9 @@ class Errands:
 
     async def _ask_time(self) -> None:
         reply = await self._call("GET", "/version")
-        moment = reply.headers.get("Date") if reply is not None else None
-        try:
-            said = email.utils.parsedate_to_datetime(moment or "").timestamp()
-        except ValueError:
-            return  # asked again in a few seconds
-        await self._report(TimeConfirmed(said))
+        said = reply.server_time if reply is not None else None
+        if said is not None:  # else it is asked again in a few seconds
+            await self._report(TimeConfirmed(said))
 
     async def _report(self, message: Message) -> None:
         while not self._inbox.offer(message):

@@ -10,12 +10,15 @@ from collections.abc import Callable, Mapping
 from evenkeel import clock
 from evenkeel.core.inbox import Inbox
 from evenkeel.core.messages import SchedulesListed
-from evenkeel.kube.api import Api, NoAnswer, NotSent, schedules_path
+from evenkeel.kube.api import Api, NoAnswer, NotSent, Reply, schedules_path
 from evenkeel.kube.reflector import PAGE, Unusable
 from evenkeel.kube.sights import Sight
 
 NOT_READY_S = 3.0
 """Between two looks whether more schedules have become known."""
+
+SKEW_S = 5.0
+"""Clocks of machines that are looked after differ by much less."""
 
 METADATA_ONLY = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 
@@ -53,6 +56,8 @@ class Pruner:
         """Who is shown a schedule that the watch should have shown, if there is somebody."""
         self.heard_at = now()
         """When all were listed last."""
+        self.clock_skew_s = 0.0
+        """The API server's clock minus ours, as far as its whole seconds tell."""
         self._unseen: frozenset[str] = frozenset()
 
     async def run(self) -> None:
@@ -102,9 +107,11 @@ class Pruner:
         found: dict[str, tuple[str, int]] = {}
         params = {"limit": str(PAGE)}
         while True:
+            asked_at = self._now()
             reply = await self._api.call(
                 "GET", schedules_path(ns), params=params, accept=METADATA_ONLY
             )
+            self._compare_clocks(reply, asked_at)
             if not reply.ok:
                 raise Unusable(reply.message)
             page = reply.json()
@@ -122,6 +129,16 @@ class Pruner:
             if not (token := metadata.get("continue")):
                 return found
             params["continue"] = token
+
+    def _compare_clocks(self, reply: Reply, asked_at: float) -> None:
+        """Due times go by our clock. Nothing but this tells that it makes every run too late."""
+        if (said := reply.server_time) is None:
+            return
+        least, most = said - self._now(), said + 1 - asked_at
+        self.clock_skew_s = max(least, 0.0) + min(most, 0.0)
+        if abs(self.clock_skew_s) > SKEW_S:
+            sentence = f"by {self.clock_skew_s:+.0f} s, and due times go by ours"
+            self._complain("the API server's clock differs from ours", sentence)
 
     async def _show_unseen(self, found: Mapping[str, tuple[str, int]]) -> None:
         """A schedule, or an edit of one, that two lists show and no watch has shown: it would never

@@ -1,4 +1,7 @@
-"""Lists of all schedules, where one of the namespaces cannot be listed."""
+"""Lists of all schedules: where a namespace cannot be listed, and what they tell of clocks."""
+
+import email.utils
+from dataclasses import replace
 
 import pytest
 from tests.unit.kube.scripted import PAGES, Desk, ScriptedApi, for_a, listing, status, virtually
@@ -63,3 +66,50 @@ def test_a_proxys_page_is_no_schedule(page):
 
 def test_where_none_can_be_listed_nothing_is_said():
     assert lists(lambda call: status(403, "Forbidden"), ready=True) == []
+
+
+# --- clocks -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("ahead_s", "skew_s"), [(0.0, 0), (0.7, 0), (-0.7, 0), (6.5, 6), (-7.5, -7), (3600.0, 3600)]
+)
+def test_how_far_the_servers_clock_is_from_ours(ahead_s, skew_s):
+    sentences = []
+
+    async def scenario(clock):
+        def dated(call):
+            moment = email.utils.formatdate(int(clock.now() + ahead_s), usegmt=True)
+            return replace(listing(), headers={"Date": moment})
+
+        pruner = Pruner(
+            ScriptedApi(dated),
+            Desk().inbox,
+            now=clock.now,
+            known=lambda uid: 1,
+            namespaces=(),
+            every_s=600,
+            complain=lambda what, sentence: sentences.append(f"{what} {sentence}"),
+        )
+        await pruner.list_once()
+        assert abs(pruner.clock_skew_s - skew_s) <= 1
+        assert (pruner.clock_skew_s == 0) is (skew_s == 0)
+
+    virtually(scenario)
+    assert bool(sentences) is (abs(skew_s) > 5)
+
+
+def test_an_answer_without_a_date_says_nothing_of_clocks():
+    async def scenario(clock):
+        pruner = Pruner(
+            ScriptedApi(lambda call: listing()),
+            Desk().inbox,
+            now=clock.now,
+            known=lambda uid: 1,
+            namespaces=(),
+            every_s=600,
+        )
+        await pruner.list_once()
+        assert pruner.clock_skew_s == 0
+
+    virtually(scenario)
