@@ -136,3 +136,18 @@ def test_7_reading_by_name_goes_on_until_it_is_answered() -> None:
     )
 
     assert counts(outcome) == {"succeeded": 1}
+
+
+@pytest.mark.parametrize("fault", ["lost request", "refused"])
+def test_7_an_outage_longer_than_grace_is_one_set_however_the_network_fails(fault: str) -> None:
+    """Swallowed requests end as creates whose Jobs are found not to exist: no later than others."""
+    outcome = with_faults(
+        world(create(1, "a", every(20)), lasts_s=595),
+        Rule("POST", "/apis/batch", fault, from_s=95, until_s=395),
+        Rule("GET", "/apis/batch", fault, from_s=95, until_s=395),
+    )
+
+    late = [job for job in outcome.jobs.values() if job.at - job.due > 60]
+    assert late == []
+    assert [due for due in dues(outcome) if 100 <= due <= 340] == []
+    assert counts(outcome)["missed"] == 29 - len(dues(outcome)) >= 13

@@ -10,6 +10,7 @@ from evenkeel.core.messages import (
     UNREACHABLE,
     Launched,
     PutBack,
+    Unanswered,
 )
 from evenkeel.core.state import State
 from evenkeel.model import RunState, Verdict
@@ -28,6 +29,7 @@ def launched(state: State, message: Launched) -> None:
     run = entry.runs.get(message.run)
     if run is None or run.attempt != message.attempt:
         return
+    run.silent = False
     if message.verdict is not Verdict.HELD:
         late.release(state, entry)
     if run.state is RunState.RUNNING and message.verdict not in (Verdict.CREATED, Verdict.ADOPTED):
@@ -49,6 +51,13 @@ def launched(state: State, message: Launched) -> None:
             since = message.sent_at or state.now
             late.hold(state, entry, run, message.reason, message.message, since=since)
     take.next_in_queue(state, entry)  # an adopted Job may have ended as well
+
+
+def unanswered(state: State, message: Unanswered) -> None:
+    """Nobody knows yet whether it was created."""
+    found = state.living(message.run, message.attempt)
+    if found is not None:
+        found[1].silent = found[1].creating
 
 
 def _release_unreachable(state: State, entry: Entry, message: Launched) -> None:

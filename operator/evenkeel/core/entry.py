@@ -58,6 +58,8 @@ class Run:
     """The revision of the status that first says that its Job exists."""
     was_held: bool = False
     """A create of this attempt was held back."""
+    silent: bool = False
+    """Its create got no answer; whether its Job exists is being asked by name."""
     unanswered_at: float | None = None
     """A create of it got no answer, and its Job was not there."""
     ref: JobRef | None = None
@@ -143,6 +145,8 @@ class Entry:
     hold_until: float = 0.0
     """Before it none is sent."""
     hold_message: str = ""
+    word_by: float | None = None
+    """Until then those that are held wait for word of creates that got no answer."""
     decided: set[Instant] = field(default_factory=set)
     """Above the cursor and already at their end (seen after a restart): not to be taken again."""
     stored_mark: Instant | None = None

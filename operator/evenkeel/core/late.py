@@ -23,6 +23,11 @@ CATCH_UP_NAMES_LIMIT = 10_000
 HELD_RETRY_LIMIT_S = 30
 """A quota that heals is noticed within this; a schedule that never fits asks twice a minute."""
 
+WORD_S = 60.0
+"""So long the set waits for them: a reading by name takes 10 s to fail, and pauses as long."""
+
+WORD_PAUSE_S = 1.0
+
 BUSY_RETRY_S = 1.0
 """After a 429 the lanes are closed for all, as long as the server says. A schedule that paused on
 its own as well, longer each time, would leave the server idle when it has room again."""
@@ -224,10 +229,24 @@ def try_again(state: State, entry: Entry, run: Run) -> None:
     """Within its grace a held run is tried; after it, all that nobody launched is one set. A held
     retry is no part of that set: settling in its place would use up its try."""
     grace_s = state.settings.grace_s
-    if run.attempt == 1 and any(state.now > one.taken_at + grace_s for one in held_firsts(entry)):
-        _settle(state, entry)
-    else:
+    overdue = any(state.now > one.taken_at + grace_s for one in held_firsts(entry))
+    if run.attempt > 1 or not overdue:
         launch(state, entry, run)
+    elif _awaits_word(state, entry):
+        state.again(run, at=state.now + WORD_PAUSE_S)
+    else:
+        _settle(state, entry)
+
+
+def _awaits_word(state: State, entry: Entry) -> bool:
+    """Creates without an answer belong to the set, if they come to nothing: after an outage that
+    swallowed them they are found out one by one, and as many sets would run as many late."""
+    if not any(run.silent for run in entry.runs.values()):
+        entry.word_by = None
+        return False
+    if entry.word_by is None:
+        entry.word_by = state.now + WORD_S
+    return state.now < entry.word_by
 
 
 def _wait(state: State, entry: Entry, run: Run, *, since: float) -> None:

@@ -102,6 +102,14 @@ class Launched:
 
 
 @dataclass(frozen=True, slots=True)
+class Unanswered:
+    """The create of this attempt got no answer; whether its Job exists is being asked by name."""
+
+    run: RunId
+    attempt: int
+
+
+@dataclass(frozen=True, slots=True)
 class PutBack:
     """An orchestrator let go of a run that it had not begun to create (shutdown)."""
 
@@ -236,6 +244,7 @@ Message = (
     | JobsListed
     | Launched
     | PutBack
+    | Unanswered
     | PodsLookedAt
     | TemplateChecked
     | StatusWritten

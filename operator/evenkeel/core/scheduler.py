@@ -311,6 +311,7 @@ _HANDLERS: dict[type[Message], Callable[[Scheduler, Any], None]] = {
     messages.JobGone: lambda self, message: follow.job_gone(self.state, message),
     messages.JobsListed: lambda self, message: follow.jobs_listed(self.state, message),
     messages.Launched: lambda self, message: creates.launched(self.state, message),
+    messages.Unanswered: lambda self, message: creates.unanswered(self.state, message),
     messages.PutBack: lambda self, message: creates.put_back(self.state, message),
     messages.PodsLookedAt: lambda self, message: follow.pods_looked_at(self.state, message),
     messages.TemplateChecked: Scheduler._template_checked,

@@ -91,6 +91,8 @@ def _shorten_waits(state: State, entry: Entry) -> None:
     now = state.now
     entry.seen_at = min(entry.seen_at, now)
     entry.hold_until = min(entry.hold_until, now + late.HELD_RETRY_LIMIT_S)
+    if entry.word_by is not None:
+        entry.word_by = min(entry.word_by, now + late.WORD_S)
     for run in entry.runs.values():
         run.taken_at = min(run.taken_at, max(now, run.id.due))
         if run.unanswered_at is not None:

@@ -22,6 +22,7 @@ from evenkeel.core.messages import (
     UNREACHABLE,
     Launched,
     PutBack,
+    Unanswered,
 )
 from evenkeel.kube.api import Api, NoAnswer, NotSent, Reply, jobs_path
 from evenkeel.kube.tasks import Fail, Tasks, reraise
@@ -217,6 +218,7 @@ class Launcher:
             return
         except NoAnswer:
             self._count(Verdict.UNKNOWN, self._clock.monotonic() - began)
+            self._say_unanswered(effect)
             self._aside.spawn(self._read_by_name(effect, ref, sent_at, seen=False))
             return
         uid = shown_uid(reply)
@@ -227,6 +229,8 @@ class Launcher:
         if verdict in (Verdict.UNKNOWN, Verdict.ADOPTED):
             # Aside: one namespace that refuses to be read must not keep all others' places.
             seen = verdict is Verdict.ADOPTED
+            if not seen:
+                self._say_unanswered(effect)
             self._aside.spawn(self._read_by_name(effect, ref, sent_at, seen=seen))
             return
         if reply.ok:
@@ -266,6 +270,10 @@ class Launcher:
             pause_s = clock.jitter(READ_AGAIN_S[min(tries, len(READ_AGAIN_S) - 1)])
             await clock.sleep(max(pause_s, self._closed_until - self._clock.monotonic()))
             tries += 1
+
+    def _say_unanswered(self, effect: Launch) -> None:
+        key = ("unanswered", effect.run, effect.attempt)
+        self._inbox.hint(key, Unanswered(effect.run, effect.attempt))
 
     def _obey(self, reply: Reply) -> None:
         """A 429 speaks of all that we send, not of this call alone."""

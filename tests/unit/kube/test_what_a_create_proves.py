@@ -18,6 +18,7 @@ from tests.unit.kube.scripted import (
 )
 
 from evenkeel.core.effects import Launch
+from evenkeel.core.messages import Unanswered
 from evenkeel.kube.api import Reply
 from evenkeel.kube.launcher import READ_AGAIN_S, classify, shown_uid
 from evenkeel.model import RunId, Verdict
@@ -161,7 +162,7 @@ def launch(answers, *, mark_first=False, mark=True, seconds=120.0):
         await asyncio.sleep(seconds)
 
     virtually(scenario)
-    reports = desk.reports()
+    reports = [report for report in desk.reports() if not isinstance(report, Unanswered)]
     return (reports[0] if reports else None), api
 
 
@@ -297,3 +298,20 @@ def test_each_verdict_is_counted_once(answers, verdicts):
 def test_a_created_job_is_reported_with_the_uid_that_a_deletion_will_need():
     report, _ = launch([CREATED])
     assert report.ref.uid == "uid-created"
+
+
+@pytest.mark.parametrize(
+    ("answers", "silent"),
+    [([NO_ANSWER, as_stored()], True), ([status(500), as_stored()], True), ([CREATED], False)],
+    ids=["none", "of no use", "created"],
+)
+def test_the_scheduler_is_told_while_nobody_knows(answers, silent):
+    desk = Desk()
+
+    async def scenario(clock):
+        launcher(ScriptedApi(answers), clock, desk).launch(Launch(RUN, 1, SEEN, False))
+        await asyncio.sleep(60)
+
+    virtually(scenario)
+    first = desk.reports()[0]
+    assert (first == Unanswered(RUN, 1)) is silent
