@@ -11,8 +11,11 @@ import pytest
 from tests.builders import MONDAY
 from tests.sim.virtual import SimulatedClock, VirtualLoop
 
+from evenkeel.core.effects import BuildIndex
+from evenkeel.core.scheduler import make_index
 from evenkeel.errors import BadField
 from evenkeel.local import Schedule
+from evenkeel.loop import AWAY
 from evenkeel.settings import Settings
 
 DAY_S = 86_400
@@ -29,7 +32,7 @@ class PatientLoop(VirtualLoop):
 
     def run_in_executor(self, executor, func, *args):
         self._working += 1
-        future = super().run_in_executor(executor, func, *args)
+        future = asyncio.SelectorEventLoop.run_in_executor(self, executor, func, *args)
         future.add_done_callback(self._done)
         return future
 
@@ -81,6 +84,24 @@ def minutes(*of_day: int) -> list[str]:
 
 
 def test_the_example_runs_to_the_minute_for_a_day():
+    the_example()
+
+
+def test_and_when_its_index_is_built_on_another_thread(monkeypatch):
+    built_by = []
+
+    def make_aside(build):
+        built_by.append(threading.current_thread())
+        return make_index(build)
+
+    monkeypatch.setattr("evenkeel.core.scheduler.INLINE_SCHEDULES", 0)
+    monkeypatch.setitem(AWAY, BuildIndex, make_aside)
+    the_example()
+    assert len(built_by) > 100
+    assert threading.main_thread() not in built_by
+
+
+def the_example():
     day = VirtualDay(hours=23.99)
     add = day.schedule.add_interval
     day.schedule.add_hourly("hourly 17", 17, day.note)

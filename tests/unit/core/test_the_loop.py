@@ -6,6 +6,7 @@ from tests.unit.core.world import World
 
 from evenkeel.core import messages
 from evenkeel.core.scheduler import (
+    INLINE_SCHEDULES,
     MESSAGES_PER_STEP,
     SCHEDULES_PER_STEP,
     STARTS_PER_STEP,
@@ -165,6 +166,34 @@ def test_above_the_inline_limit_the_index_is_built_aside(monkeypatch):
     monkeypatch.setattr("evenkeel.core.scheduler.INLINE_SCHEDULES", 0)
     world = World().see(cron(EVERY_MINUTE)).run_until("10:20:30")
     assert len(world.started()) == 20
+
+
+def test_the_inline_limit_is_where_a_build_would_stop_the_loop():
+    """tests/bench/index.py: some 20 ms at this many schedules."""
+    assert INLINE_SCHEDULES == 20_000
+
+
+def test_while_an_index_is_built_aside_the_old_one_serves_and_no_other_is_begun(monkeypatch):
+    monkeypatch.setattr("evenkeel.core.scheduler.INLINE_SCHEDULES", 0)
+    world = World().see(cron(EVERY_MINUTE)).run_until("10:00:30")
+    inbox, built = world.scheduler.inbox, []
+    tell = inbox.hint
+
+    def hold_back(key, message):
+        built.append(message) if isinstance(message, messages.IndexBuilt) else tell(key, message)
+
+    monkeypatch.setattr(inbox, "hint", hold_back)
+    old = world.scheduler.state.index.current.generation
+    world.tell(messages.SchedulesChanged()).run_until("10:03:30")
+    world.tell(messages.SchedulesChanged()).run_until("10:05:30")
+    assert [message.index.generation for message in built] == [old + 1]
+    assert world.scheduler.state.index.current.generation == old
+    assert world.started() == [f"10:0{minute}:00" for minute in range(1, 6)]
+    tell("index", built.pop())  # what changed meanwhile has the next one built
+    world.run_until("10:06:30")
+    assert [message.index.generation for message in built] == [old + 2]
+    assert world.scheduler.state.index.current.generation == old + 1
+    assert world.started()[5:] == ["10:06:00"]
 
 
 def test_the_same_messages_at_the_same_times_have_the_same_effects():
