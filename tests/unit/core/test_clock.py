@@ -33,6 +33,19 @@ def test_a_clock_set_forward_by_hours_settles_what_it_skipped():
     assert world.time_asked == 0
 
 
+@pytest.mark.parametrize(("clock_says", "asked"), [("+1d 09:05", 0), ("+1d 11:05", 1)])
+def test_a_jump_of_more_than_a_day_is_doubted_and_of_less_is_settled(clock_says, asked):
+    world = World().see(cron("0 * * * *")).run_until("10:05").set_clock(clock_says)
+    world.settle()
+    assert world.time_asked == asked
+    assert world.scheduler.state.can_tell_what_is_due is not bool(asked)
+    if asked:
+        assert (world.started(), world.ends()) == ([], [])
+    else:
+        assert world.started() == ["+1d 09:00:00"]
+        assert world.ends() == [("11:00:00..+1d 08:00:00 x22", "missed", "superseded")]
+
+
 def test_a_clock_set_forward_by_years_launches_nothing_until_it_is_confirmed():
     world = World().see(cron(EVERY_MINUTE)).run_until("10:01:30")
     world.set_clock("2036-03-02T10:01:30Z").run_until(world.now + 25)
