@@ -16,7 +16,16 @@ def test_a_shutdown_puts_back_what_has_not_begun():
     assert world.stopped
     assert len(world.let_go) == 1
     assert world.run_until("10:02").launches == []
-    assert world.crash().started() == ["10:02:00"] or world.started() == ["10:01:00", "10:02:00"]
+    world.crash()
+    assert world.ends() == [("10:01:00", "missed", "superseded")]  # a minute is beyond grace
+    assert world.started() == ["10:02:00"]
+
+
+def test_a_run_put_back_is_launched_late_by_a_process_that_comes_within_grace():
+    world = World().see(cron(EVERY_MINUTE)).run_until("10:00:55").tell(messages.Shutdown())
+    assert world.run_until("10:01:10").launches == []
+    assert world.crash().started() == ["10:01:00"]
+    assert world.ends() == []
 
 
 def test_a_run_put_back_from_its_lane_is_launched_by_the_next_process():
