@@ -7,7 +7,7 @@ from tests.builders import clock, cron, edited, every, instant
 from tests.unit.core.world import World
 
 from evenkeel.core import messages
-from evenkeel.core.missed import Missed, Settled, Span, settle
+from evenkeel.core.missed import WHY_NOT, Missed, Settled, Span, settle
 from evenkeel.model import Concurrency, JobPhase, JobRef, MissedRuns, RunId, Verdict
 
 TEN_MINUTELY = "*/10 * * * *"
@@ -175,6 +175,19 @@ def test_held_runs_and_those_that_nobody_saw_are_one_set():
     assert {row[1:] for row in world.ends()} == {("missed", "superseded")}
 
 
+def test_of_held_runs_beyond_grace_the_newest_catch_up_limit_are_tried_on():
+    """10:00:10 is beyond its grace at 10:00:40; 10:00:50 is the last one due."""
+    spec = {"missed_runs": MissedRuns.ALL, "catch_up_limit": 2, "end": instant("10:00:55")}
+    world = World(answering=held).see(every(10, **spec)).run_until("10:02:30")
+    assert world.ends() == [
+        (due, "missed", "catch_up_limit") for due in ("10:00:10", "10:00:20", "10:00:30")
+    ]
+    assert world.alive() == {"10:00:40": "held", "10:00:50": "held"}
+    world.answering = created
+    assert world.run_until("10:03:30").started() == ["10:00:40", "10:00:50"]
+    assert world.counts() == {"missed": 3}
+
+
 def test_what_holds_one_run_back_holds_the_schedules_others():
     world = World(answering=held).see(every(10, missed_runs=MissedRuns.ALL)).run_until("10:05")
     tries = {launch.run.due for launch in world.launches}
@@ -262,26 +275,34 @@ def test_to_wait_in_a_launch_lane_is_not_failing():
 @given(
     count=st.integers(0, 60),
     border=st.integers(0, 60),
+    held=st.sets(st.integers(0, 59)),
     policy=st.sampled_from(MissedRuns),
     limit=st.integers(1, 70),
 )
-def test_every_due_time_is_in_exactly_one_place(count, border, policy, limit):
+def test_every_due_time_is_in_exactly_one_place(count, border, held, policy, limit):
+    """The held are runs already: in no span, and the caller ends those that are not launched."""
     dues = [instant("10:00") + 60 * k for k in range(count)]
-    late, in_time = dues[:border], dues[border:]
+    waiting = [due for k, due in enumerate(dues) if k in held and k >= border]
+    late, in_time = dues[:border], [due for due in dues[border:] if due not in waiting]
     settled = settle(
         too_late=_span(late),
         in_time=_span(in_time),
         newest=tuple(in_time[-(limit + 1) :]),
+        held=tuple(waiting),
         policy=policy,
         catch_up_limit=limit,
     )
-    covered = list(settled.launch)
+    covered = [due for due in settled.launch if due not in waiting]
     for missed in settled.missed:
-        span = [due for due in dues if missed.span.first <= due <= missed.span.last]
+        first, last = missed.span.first, missed.span.last
+        span = [due for due in dues if first <= due <= last and due not in waiting]
         assert len(span) == missed.span.count
         covered += span
-    assert sorted(covered) == dues
-    assert len(settled.launch) <= {"Skip": 0, "Latest": 1, "All": limit}[policy.value]
+    assert sorted(covered) == late + in_time
+    most = {"Skip": 0, "Latest": 1, "All": limit}[policy.value]
+    candidates = sorted(waiting + in_time)
+    assert list(settled.launch) == (candidates[-most:] if most else [])
+    assert {missed.reason for missed in settled.missed} <= {"deadline", WHY_NOT[policy]}
 
 
 def _span(dues: list[int]) -> Span | None:
