@@ -60,6 +60,30 @@ def test_refused_fails_without_a_retry_before_the_next_due_time():
     assert len(world.launches) == 2
 
 
+NO_RETRY_HEALS = {"refused": Verdict.REFUSED, "name_taken": Verdict.TAKEN}
+
+
+@pytest.mark.parametrize(("reason", "verdict"), NO_RETRY_HEALS.items(), ids=NO_RETRY_HEALS)
+def test_what_no_retry_heals_is_not_tried_again(reason, verdict):
+    seen = every(TEN_MINUTES, retry=Retry(limit=3, delay_s=1))
+    world = World(answering=lambda _: verdict).see(seen).run_until("10:19")
+    assert [launch.attempt for launch in world.launches] == [1]
+    assert world.ends() == [("10:10:00", "failed", reason)]
+    assert world.counts() == {"failed": 1}
+
+
+@pytest.mark.parametrize(("reason", "verdict"), NO_RETRY_HEALS.items(), ids=NO_RETRY_HEALS)
+def test_and_as_a_second_attempt_it_is_the_end_of_its_run(reason, verdict):
+    seen = every(TEN_MINUTES, retry=Retry(limit=3, delay_s=1))
+    world = World().see(seen).run_until("10:10:30")
+    world.answering = lambda _: verdict
+    world.fail(seen, "10:10")
+    world.run_until("10:19")
+    assert [launch.attempt for launch in world.launches] == [1, 2]
+    assert world.ends() == [("10:10:00", "failed", reason)]
+    assert world.counts() == {"failed": 1}
+
+
 def test_held_waits_degraded_and_recovers():
     seen = every(TEN_MINUTES)
     world = World(answering=lambda _: None).see(seen).run_until("10:10")
