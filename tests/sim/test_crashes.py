@@ -8,10 +8,26 @@ from tests.sim.worlds import WORLDS
 NUMBERS = range(len(WORLDS))
 NAMES = [world.name for world in WORLDS]
 
+MEANT_TO_WAIT = {"Queue keeps the order and drops what is too much"}
+
 
 @pytest.mark.parametrize("number", NUMBERS, ids=NAMES)
 def test_undisturbed_nothing_is_wrong(number: int) -> None:
     assert violations(modes.faultless(number)) == []
+
+
+ON_TIME_S = 0.1
+"""On the simulator's clock: a mark that goes first and a create on a network that is well."""
+
+
+@pytest.mark.parametrize("number", NUMBERS, ids=NAMES)
+def test_undisturbed_every_run_is_created_at_its_due_time(number: int) -> None:
+    late = {
+        job.name: job.at - job.due
+        for job in modes.faultless(number).jobs.values()
+        if job.attempt == 1 and job.at - job.due > ON_TIME_S
+    }
+    assert late == {} or WORLDS[number].name in MEANT_TO_WAIT
 
 
 @pytest.mark.parametrize("number", NUMBERS, ids=NAMES)
