@@ -28,6 +28,8 @@ class Created:
     ended_at: float = 0.0
     deleted_at: float | None = None
     deleted_by: str = ""
+    image: str = ""
+    """Of its first container: which of several templates it was made from."""
 
 
 @dataclass(slots=True)

@@ -54,7 +54,7 @@ class Record:
             process = CURRENT.get()
             who = f"operator {process.number}" if process else ""
             self.outcome.jobs[uid] = Created(
-                *run, metadata["namespace"], metadata["name"], now, who
+                *run, metadata["namespace"], metadata["name"], now, who, image=_image(change.object)
             )
             return
         job = self.outcome.jobs[uid]
@@ -115,6 +115,11 @@ class _Notes(logging.Handler):
 
     def emit(self, line: logging.LogRecord) -> None:
         self._record.note(f"    log: {line.getMessage()} {getattr(line, 'fields', '')}")
+
+
+def _image(job: Mapping[str, Any]) -> str:
+    image: str = job["spec"]["template"]["spec"]["containers"][0]["image"]
+    return image
 
 
 def _short(values: Mapping[str, Any]) -> str:

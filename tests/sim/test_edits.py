@@ -55,7 +55,20 @@ def test_14_an_edit_at_the_due_second_uses_one_spec_whole(at_s: float) -> None:
     outcome = right(play(story))
 
     by_old = {20, 40} if at_s >= 40 else {20}
-    assert set(dues(outcome)) in (by_old | {60, 90}, {20, 60, 90})
+    assert images(outcome) == dict.fromkeys(by_old, "work:1") | {60: "work:2", 90: "work:2"}
+
+
+@pytest.mark.parametrize("at_s", [30.0, 39.9, 40.0, 40.001, 40.004, 40.4])
+def test_14_what_is_due_after_an_edit_of_its_image_has_the_new_one(at_s: float) -> None:
+    """Bodies are rendered ten seconds ahead: that of 40 is there when the image is edited."""
+    story = world(create(1, "a", TWENTY), patch(at_s, "a", jobTemplate=template(2)))
+
+    at_40 = "work:1" if at_s >= 40 else "work:2"
+    assert images(right(play(story))) == {20: "work:1", 40: at_40, 60: "work:2", 80: "work:2"}
+
+
+def images(outcome: Outcome) -> dict[int, str]:
+    return {job.due - NEW_YEAR: job.image for job in outcome.jobs_of("a")}
 
 
 def test_14_suspended_and_resumed_at_the_due_second_it_runs_once_at_most() -> None:
