@@ -113,6 +113,41 @@ def test_6_a_retry_after_holds_all_creates_back_and_they_go_in_the_order_of_due_
     assert all(counts(outcome, name) == {"succeeded": 3} for name in names)
 
 
+@pytest.mark.parametrize(
+    ("spec", "late", "missed"),
+    [
+        ({"missedRuns": "Latest"}, [20, 40, 60, 80], 0),
+        ({"missedRuns": "Skip"}, [20, 40, 60, 80], 0),
+        ({"missedRuns": "All", "catchUpLimit": 1}, [20, 40, 60, 80], 0),
+        ({"startingDeadlineSeconds": 45}, [40, 60, 80], 1),
+        ({"startingDeadlineSeconds": 15}, [80], 3),
+        ({"startingDeadlineSeconds": 15, "missedRuns": "Skip"}, [80], 3),
+    ],
+    ids=["Latest", "Skip", "All", "a deadline of 45 s", "of 15 s", "of 15 s, and Skip"],
+)
+def test_6_a_retry_after_longer_than_grace_makes_runs_late_and_misses_those_beyond_their_deadline(
+    spec: dict[str, object], late: list[int], missed: int
+) -> None:
+    """To wait in a lane that the server has closed is not failing."""
+    story = world(create(1, "a", every(20, **spec)), lasts_s=135)
+
+    outcome = with_faults(story, Rule("POST", JOBS, "429:60", times=1, from_s=19, until_s=30))
+
+    created = sorted(outcome.jobs.values(), key=lambda job: job.at)
+    assert [job.due - NEW_YEAR for job in created] == [*late, 100, 120]
+    assert all(job.at >= NEW_YEAR + 80 for job in created)
+    assert counts(outcome).get("missed", 0) == missed
+
+
+def test_6_a_429_again_and_again_for_longer_than_grace_is_failing() -> None:
+    story = world(create(1, "a", every(60, missedRuns="Skip")), lasts_s=185)
+
+    outcome = with_faults(story, Rule("POST", JOBS, "429:2", from_s=59, until_s=100))
+
+    assert dues(outcome) == [120, 180]
+    assert counts(outcome) == {"missed": 1, "succeeded": 2}
+
+
 # --- 7: creates without an answer -----------------------------------------------------------------
 
 
