@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from tests.sim.play import play
-from tests.sim.scenario import TWENTY, YEAR_S, counts, dues, right, world
+from tests.sim.network import Rule
+from tests.sim.play import Trouble, play
+from tests.sim.scenario import TWENTY, YEAR_S, counts, dues, right, with_faults, world
 from tests.sim.world import Deed, create, every, patch, template
 
 from evenkeel.resource import rfc3339
@@ -74,6 +75,26 @@ def test_27_a_loop_blocked_for_five_seconds_loses_nothing() -> None:
     story = world(create(1, "a", every(10)), Deed(38, "block", value=5.0))
 
     assert dues(right(play(story))) == [10, 20, 30, 40, 50, 60, 70, 80, 90]
+
+
+@pytest.mark.parametrize("streams", ["kept", "cut"])
+@pytest.mark.parametrize("restarts", [(), ((45.0, 1.0),)], ids=["", "and it is restarted"])
+def test_27_nothing_can_be_opened_for_twenty_seconds(
+    streams: str, restarts: tuple[tuple[float, float], ...]
+) -> None:
+    """No file, no thread, no connection is to be had: each call fails before it is sent."""
+    begin_s, end_s = 38.0, 58.0
+    verbs = ("POST", "PATCH", "GET", "DELETE", "WATCH")
+    rules = [Rule(verb, "", "refused", from_s=begin_s, until_s=end_s) for verb in verbs]
+    if streams == "cut":
+        rules.append(Rule("EVENT", "", "cut", from_s=begin_s, until_s=end_s))
+    story = world(create(1, "a", every(20, missedRuns="All")), create(1, "b", every(30)))
+
+    outcome = with_faults(story, *rules, trouble=Trouble(kills=restarts))
+
+    assert (dues(outcome, "a"), dues(outcome, "b")) == ([20, 40, 60, 80], [30, 60, 90])
+    assert counts(outcome, "a") == {"succeeded": 4}
+    assert counts(outcome, "b") == {"succeeded": 3}
 
 
 @pytest.mark.parametrize("zone", ["Europe/Berlin", "Australia/Lord_Howe", "America/Santiago"])
