@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tests.sim.server import SCHEDULED_JOB, Json, Server
 from tests.sim.world import World
@@ -47,6 +47,8 @@ class Outcome:
     processes: list[Process] = field(default_factory=list)
     failures: list[str] = field(default_factory=list)
     history: list[str] = field(default_factory=list)
+    answers: list[Any] = field(default_factory=list)
+    """What the operator said to those who asked it something."""
     deleted: dict[str, float] = field(default_factory=dict)
     specs: dict[str, list[Json]] = field(default_factory=dict)
     """By uid: the object at each of its generations."""

@@ -21,7 +21,9 @@ from tests.sim.world import Deed, World
 
 import evenkeel.app
 import evenkeel.clock
+from evenkeel.core.messages import CancelRun
 from evenkeel.kube.api import schedules_path
+from evenkeel.model import RunId
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,6 +183,8 @@ class Play:
                 for job in self.outcome.jobs_of(deed.name)[-1:]:
                     path = f"/apis/batch/v1/namespaces/{job.ns}/jobs/{job.name}"
                     self._ask("PATCH", path, deed.body)
+            case "cancel run":  # the one due `value` seconds after the base
+                self._cancel(self.outcome.schedule(deed.name, deed.ns), deed.value)
             case "set clock":
                 self.clock.set_by_s += deed.value
             case "block":  # nothing of the machine runs: a stopped VM, a loop that is busy
@@ -198,6 +202,12 @@ class Play:
                             process.operator.jobs[0]._listener.changed(change.type, change.object)
             case "compact":
                 self.server.compact()
+
+    def _cancel(self, schedule: Json, due_s: float) -> None:
+        run = RunId(schedule["metadata"]["uid"], self.world.base + int(due_s))
+        operator = self.outcome.processes[-1].operator
+        asking = asyncio.ensure_future(operator.ask(lambda asked: CancelRun(asked, run)))
+        asking.add_done_callback(lambda done: self.outcome.answers.append(done.result()))
 
     def _ask(self, verb: str, path: str, body: Json | None = None) -> None:
         raw = orjson.dumps(body) if body is not None else None

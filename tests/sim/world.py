@@ -29,8 +29,8 @@ class Deed:
 
     at_s: float
     what: str
-    """create, patch, delete, delete job, edit job, set clock, stop clock, mend clock, block,
-    tell again, compact."""
+    """create, patch, delete, delete job, edit job, cancel run, set clock, stop clock, mend clock,
+    block, tell again, compact."""
     name: str = ""
     body: Json = field(default_factory=dict)
     value: float = 0.0
