@@ -49,3 +49,16 @@ def test_a_run_that_waits_behind_a_closed_lane_is_cancelled_there() -> None:
     assert outcome.answers == [RunState.CANCELLED]
     assert dues(outcome) == [80]
     assert counts(outcome) == {"cancelled": 1, "succeeded": 1}
+
+
+def test_a_run_is_cancelled_while_it_is_created_and_no_watch_tells_of_its_job() -> None:
+    story = world(
+        create(1, "a", every(40)),
+        Deed(42, "cancel run", "a", value=DUE_S),
+        fate=lambda job: Fate(0.5, 1_000),
+    )
+
+    outcome = with_faults(story, SLOW, Rule("WATCH", JOBS, "hang"))
+
+    assert counts(outcome) == {"cancelled": 1}
+    assert [job.due - NEW_YEAR for job in outcome.jobs.values() if job.deleted_at is None] == [80]
