@@ -25,6 +25,7 @@ from tests.sim.reading import (
     timings_in_force,
     was_due,
     was_due_by,
+    with_its_phase,
 )
 from tests.sim.server import JOB, SCHEDULED_JOB
 
@@ -192,11 +193,13 @@ def _every_due_time_has_one_verdict(outcome: Outcome) -> Iterator[str]:
             )
         quiet = int(outcome.now) - QUIET_S
         if "wall" not in outcome.world.tags and status.get("pause") is None:
-            timing, begin, _ = timings_in_force(outcome, uid)[-1]
             suspended = (item.get("spec") or {}).get("suspend")
-            left = compile_timing(timing, seed=where).newest(max(mark, begin) + 1, quiet, limit=1)
-            if left and not suspended:
-                yield f"{where}: due {rfc3339.show(left[0])} has no verdict, mark {status['mark']}"
+            for timing, begin, end in timings_in_force(outcome, uid)[-1:]:
+                compiled, begin = compile_timing(timing, seed=where), max(mark, begin) + 1
+                left = compiled.newest(begin, min(end, quiet), limit=1) if begin < quiet else []
+                if left and not suspended:
+                    last = rfc3339.show(left[0])
+                    yield f"{where}: due {last} has no verdict, mark {status['mark']}"
     for job in outcome.jobs.values():
         if job.uid in outcome.statuses and not was_due(outcome, job):
             yield f"{job.name} was created, and was never due"
@@ -259,7 +262,8 @@ def _nothing_by_a_timing_that_a_mistake_ended(outcome: Outcome) -> Iterator[str]
                 continue
             mended = read_instant(since_of(new) or "")
             # A process may have launched by the new timing, and died before it told of it.
-            timing = timing_from_fields(new["timing"]["fields"])
+            told = timing_from_fields(new["timing"]["fields"])
+            timing = with_its_phase(told, new) if told is not None else None
             for job in outcome.jobs.values():
                 ours = job.uid == uid and refused < job.due <= mended
                 if ours and timing is not None and not was_due_by(timing, job):

@@ -15,14 +15,14 @@ from tests.sim.network import CrashPoint, Storm, Weather
 from tests.sim.outcome import Outcome
 from tests.sim.process import Process, owned, text_of
 from tests.sim.record import Record
-from tests.sim.server import SCHEDULED_JOB, Json, Server
+from tests.sim.server import JOB, SCHEDULED_JOB, Json, Kind, Server
 from tests.sim.virtual import SimulatedClock, VirtualLoop
 from tests.sim.world import Deed, World
 
 import evenkeel.app
 import evenkeel.clock
 from evenkeel.core.messages import CancelRun
-from evenkeel.kube.api import schedules_path
+from evenkeel.kube.api import Reply, schedules_path
 from evenkeel.model import RunId
 
 
@@ -96,6 +96,7 @@ class Play:
         self.clock = SimulatedClock(loop, base=world.base)
         self.server = Server(now=lambda: world.base + loop.now_s)
         self.server.namespaces |= {deed.ns for deed in world.deeds}
+        self.server.refuse = self._refuse
         self.weather = Weather()
         if trouble.storm is not None:
             storm_rng = Random(f"storm {trouble.storm}")
@@ -110,6 +111,10 @@ class Play:
     @property
     def in_trouble(self) -> bool:
         return self.loop.now_s < (self.world.calm_from_s or self.world.lasts_s - 5)
+
+    def _refuse(self, verb: str, kind: Kind, ns: str, item: Json) -> Reply | None:
+        creates = (verb, kind) == ("POST", JOB)
+        return self.world.admission(self.loop.now_s, item) if creates else None
 
     def fail(self, what: str) -> None:
         self.outcome.failures.append(what)

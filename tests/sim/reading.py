@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 from tests.sim.outcome import Created, Outcome
 from tests.sim.server import SCHEDULED_JOB, Json
 
-from evenkeel.model import Instant, Schedule, Timing
+from evenkeel.model import Instant, Interval, Schedule, Timing
 from evenkeel.resource import rfc3339
 from evenkeel.resource.read import read
 from evenkeel.resource.status import timing_from_fields, timing_hash
 from evenkeel.when import compile_timing
+
+EVER = 1 << 60
 
 
 def alive(outcome: Outcome) -> Iterator[tuple[str, Json, Json]]:
@@ -24,27 +27,46 @@ def alive(outcome: Outcome) -> Iterator[tuple[str, Json, Json]]:
 
 
 def timings_in_force(outcome: Outcome, uid: str) -> list[tuple[Any, Instant, Instant]]:
-    """Each timing that was in force, after which instant and until which."""
+    """Each timing that was in force, after which instant and until which. Another phase of a placed
+    interval is another timing; without a phase it is none."""
     spans: list[tuple[Any, Instant, Instant]] = []
     # Nothing before its creation, and nothing twice, even where a clock that was set says so.
     mark = read_instant(outcome.schedules[uid]["metadata"]["creationTimestamp"])
     for _, status in outcome.statuses[uid]:
         passed, mark = mark, max(mark, read_instant(status["mark"]) if status.get("mark") else 0)
-        timing = timing_from_fields((status.get("timing") or {}).get("fields"))
-        if timing is None:
+        told = timing_from_fields((status.get("timing") or {}).get("fields"))
+        if told is None:
             continue
+        timing = with_its_phase(told, status)
         since = max(read_instant(status["timing"]["since"]), passed)
-        if spans and timing_hash(spans[-1][0]) == timing_hash(timing):
+        if timing is None:
+            if spans:
+                spans[-1] = (*spans[-1][:2], min(spans[-1][2], since))
+            continue
+        if timing is not told:
+            since = max(since, read_instant(status["placement"]["placedAt"]))
+        if spans and spans[-1][2] == EVER and timing_hash(spans[-1][0]) == timing_hash(timing):
             continue
         if spans:
-            spans[-1] = (spans[-1][0], spans[-1][1], since)
-        spans.append((timing, since, 1 << 60))
+            spans[-1] = (*spans[-1][:2], min(spans[-1][2], since))
+        spans.append((timing, since, EVER))
     return spans
+
+
+def with_its_phase(timing: Timing, status: Json) -> Timing | None:
+    """A timing with the phase that this status tells of; None: it needs one, and has none."""
+    rule, placement = timing.rule, status.get("placement")
+    if not isinstance(rule, Interval) or rule.offset_s is not None:
+        return timing
+    if not placement or placement["every"] != f"{rule.every_s}s":
+        return None
+    anchor = read_instant(placement["anchor"])
+    return replace(timing, rule=Interval(rule.every_s, 0, anchor))
 
 
 def every_timing_was_told(outcome: Outcome, uid: str) -> bool:
     """Whether each timing that users wished for stands in some stored status."""
-    told = {timing_hash(timing) for timing, _, _ in timings_in_force(outcome, uid)}
+    told = {(status.get("timing") or {}).get("hash") for _, status in outcome.statuses[uid]}
     wished = (read(item) for item in outcome.specs[uid])
     return all(
         timing_hash(schedule.timing) in told
@@ -54,12 +76,14 @@ def every_timing_was_told(outcome: Outcome, uid: str) -> bool:
 
 
 def was_due(outcome: Outcome, job: Created) -> bool:
-    """By any of the specs there were; which of them the operator had seen is not known here."""
+    """By any of the specs there were; which of them the operator had seen is not known here. Nor
+    is a phase that a process chose and died before it told of it."""
     schedules = (read(item) for item in outcome.specs[job.uid])
-    return any(
-        isinstance(schedule, Schedule) and was_due_by(schedule.timing, job)
-        for schedule in schedules
-    )
+    timings = [schedule.timing for schedule in schedules if isinstance(schedule, Schedule)]
+    fixed = [timing for timing in timings if with_its_phase(timing, {}) is not None]
+    phased = [timing for timing, _, _ in timings_in_force(outcome, job.uid)]
+    untold = len(fixed) < len(timings) and len(outcome.processes) > 1
+    return untold or any(was_due_by(timing, job) for timing in fixed + phased)
 
 
 def was_due_by(timing: Timing, job: Created) -> bool:

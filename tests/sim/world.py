@@ -9,8 +9,9 @@ from random import Random
 from typing import Any
 
 from tests.sim.controllers import Fate, run_of
-from tests.sim.server import Json
+from tests.sim.server import Json, status_reply
 
+from evenkeel.kube.api import Reply
 from evenkeel.resource import rfc3339
 from evenkeel.resource.job import LABEL_SCHEDULE
 
@@ -21,6 +22,10 @@ EVER = float("inf")
 
 MISTAKES_FROM = 10_000
 """From this seed on users make edits that are refused. What was found below stays what it was."""
+
+
+PLACED_FROM = 20_000
+"""From this seed on intervals are placed, and quotas and policies refuse Jobs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +42,11 @@ class Deed:
     ns: str = "default"
 
 
+def admits_all(at_s: float, job: Json) -> Reply | None:
+    """Nothing is refused."""
+    return None
+
+
 @dataclass(frozen=True, slots=True)
 class World:
     """A story to be played with and without faults."""
@@ -49,6 +59,8 @@ class World:
     settings: dict[str, Any] = field(default_factory=dict)
     calm_from_s: float = 0.0
     """In a storm: faults end here, and the operator must converge by `lasts_s`."""
+    admission: Callable[[float, Json], Reply | None] = admits_all
+    """What refuses the create of a Job: a quota, a policy."""
     tags: frozenset[str] = frozenset()
     """What the oracles must know: `wall` (the clock is set), `deleted jobs`."""
 
@@ -84,6 +96,17 @@ def delete(at_s: float, name: str) -> Deed:
     return Deed(at_s, "delete", name)
 
 
+def exceeded_quota() -> Reply:
+    """It may heal."""
+    return status_reply(403, "Forbidden", 'jobs.batch "a" is forbidden: exceeded quota: few')
+
+
+def denied_by_policy() -> Reply:
+    """It cannot heal."""
+    message = 'admission webhook "policy.example.com" denied the request: not this one'
+    return status_reply(403, "Forbidden", message)
+
+
 def from_seed(seed: int) -> World:
     """A small world of its own for each seed."""
     rng = Random(f"world {seed}")
@@ -98,6 +121,8 @@ def from_seed(seed: int) -> World:
         ns = rng.choice(("default", "default", "other"))
         begin = rng.choice((0.0, 0.0, rng.uniform(0, chaos_s / 2)))
         spec, period = _spec(rng, base=base, chaos_s=chaos_s)
+        if seed >= PLACED_FROM and "interval" in spec and rng.random() < 0.7:
+            del spec["interval"]["offset"]
         # starts, runs (as a share of the period), fails
         profiles[name] = (
             rng.choice((0.2, 1.0, 3.0)),
@@ -132,10 +157,27 @@ def from_seed(seed: int) -> World:
         lasts_s=lasts_s,
         base=base,
         fate=fate,
+        admission=_admission(seed, chaos_s=chaos_s) if seed >= PLACED_FROM else admits_all,
         settings={"grace_s": rng.choice((5, 30)), "prune_s": 30, "index_rebuild_s": 60},
         calm_from_s=chaos_s,
         tags=frozenset(tags),
     )
+
+
+def _admission(seed: int, *, chaos_s: float) -> Callable[[float, Json], Reply | None]:
+    """A quota that is full for a while, and a policy that denies some runs."""
+    rng = Random(f"admission {seed}")
+    begin = rng.uniform(5, chaos_s)
+    full = (begin, min(chaos_s, begin + rng.choice((0, 3, 20, 60))))
+    denied = rng.choice((0.0, 0.0, 0.1, 0.5))
+
+    def admission(at_s: float, job: Json) -> Reply | None:
+        if full[0] <= at_s < full[1]:
+            return exceeded_quota()
+        dice = Random(f"{seed} {job['metadata']['name']}")
+        return denied_by_policy() if at_s < chaos_s and dice.random() < denied else None
+
+    return admission
 
 
 def _spec(rng: Random, *, base: int, chaos_s: float) -> tuple[Json, float]:

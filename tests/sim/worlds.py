@@ -9,9 +9,21 @@ from __future__ import annotations
 
 from tests.sim.controllers import Fate, run_of
 from tests.sim.server import Json
-from tests.sim.world import EVER, World, create, delete, every, patch, template
+from tests.sim.world import (
+    EVER,
+    Deed,
+    World,
+    create,
+    delete,
+    denied_by_policy,
+    every,
+    exceeded_quota,
+    patch,
+    template,
+)
 
-from evenkeel.resource.job import LABEL_SCHEDULE
+from evenkeel.kube.api import Reply
+from evenkeel.resource.job import LABEL_SCHEDULE, NOTE_DUE
 
 
 def _by_name(**fates: Fate):
@@ -28,6 +40,24 @@ def _fails_until(attempt: int):
 
     return fate
 
+
+def _full(begin_s: float, end_s: float):
+    def admission(at_s: float, job: Json) -> Reply | None:
+        return exceeded_quota() if begin_s <= at_s < end_s else None
+
+    return admission
+
+
+def _denied(*dues: str):
+    def admission(at_s: float, job: Json) -> Reply | None:
+        due = job["metadata"]["annotations"][NOTE_DUE]
+        return denied_by_policy() if due in dues else None
+
+    return admission
+
+
+STOOD_STILL = Deed(49, "block", value=200)
+"""The machine: from 49 to 249. Of the due times 60, 80, ... 240 five are later than 100 s then."""
 
 WORLDS = (
     World(
@@ -126,4 +156,49 @@ WORLDS = (
         lasts_s=85,
         fate=lambda job: Fate(0.5, 3),
     ),
+    World(
+        "a quota is full, and has room again within grace",
+        (create(1, "a", every(20)),),
+        lasts_s=124,  # the last create is nobody's to disturb: it tells that all is well again
+        fate=lambda job: Fate(0.5, 1),
+        admission=_full(39, 46),
+    ),
+    World(
+        "a policy denies one run",
+        (create(1, "a", every(20, retry={"limit": 2, "delaySeconds": 1})),),
+        lasts_s=95,
+        fate=lambda job: Fate(0.5, 3),
+        admission=_denied("2027-01-01T00:00:40Z"),
+    ),
+    World(
+        "All runs the newest of what was missed, and none beyond its deadline",
+        (
+            create(
+                1, "a", every(20, missedRuns="All", catchUpLimit=3, startingDeadlineSeconds=100)
+            ),
+            STOOD_STILL,
+        ),
+        lasts_s=285,
+        fate=lambda job: Fate(0.5, 3),
+    ),
+    World(
+        "Skip runs none of what was missed, and tells which were beyond their deadline",
+        (create(1, "a", every(20, missedRuns="Skip", startingDeadlineSeconds=100)), STOOD_STILL),
+        lasts_s=285,
+        fate=lambda job: Fate(0.5, 3),
+    ),
 )
+
+ENDS = {
+    "a quota is full, and has room again within grace": {"succeeded": 6},
+    "a policy denies one run": {"succeeded": 3, "failed": 1},
+    "All runs the newest of what was missed, and none beyond its deadline": {
+        "succeeded": 7,
+        "missed": 7,
+    },
+    "Skip runs none of what was missed, and tells which were beyond their deadline": {
+        "succeeded": 4,
+        "missed": 10,
+    },
+}
+"""What becomes of all due times, where nothing else than its rule disturbs a world."""
