@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pytest
 from tests.sim.network import Rule, Scripted, Weather
+from tests.sim.outcome import Outcome
 from tests.sim.play import Trouble, play
 from tests.sim.scenario import DAY_S, JOBS, TWENTY, counts, dues, right, world
+from tests.sim.server import Json
 from tests.sim.world import NEW_YEAR, create, every, patch, template
 
 from evenkeel.resource import rfc3339
@@ -53,6 +55,25 @@ def test_an_interval_keeps_its_phase_through_any_number_of_restarts() -> None:
     outcome = right(play(world(create(1, "a", every(25)), lasts_s=295), Trouble(kills=kills)))
 
     assert dues(outcome) == list(range(25, 295, 25))
+
+
+def test_a_placed_interval_keeps_its_phase_through_any_number_of_restarts() -> None:
+    """Chosen once, and from then on read from the status."""
+    placed = {"interval": {"every": "25s"}, "jobTemplate": template()}
+    kills = tuple((at + 0.5, 1.0) for at in range(5, 290, 11))
+
+    outcome = right(play(world(create(1, "a", placed), lasts_s=295), Trouble(kills=kills)))
+
+    first, *_ = dues(outcome)
+    assert 1 < first <= 1 + 25 + 10  # the first is no sooner than a run is prepared
+    assert dues(outcome) == list(range(first, 295, 25))
+    phases = {status["placement"]["anchor"] for _, status in statuses(outcome)}
+    assert len(phases) == 1
+
+
+def statuses(outcome: Outcome) -> list[tuple[float, Json]]:
+    (stored,) = outcome.statuses.values()
+    return stored
 
 
 def test_an_edited_timing_is_what_the_next_process_finds_in_the_status() -> None:
