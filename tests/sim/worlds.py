@@ -194,11 +194,13 @@ ENDS = {
     "a policy denies one run": {"succeeded": 3, "failed": 1},
     "All runs the newest of what was missed, and none beyond its deadline": {
         "succeeded": 7,
-        "missed": 7,
+        "missed: deadline": 5,
+        "missed: catch_up_limit": 2,
     },
     "Skip runs none of what was missed, and tells which were beyond their deadline": {
         "succeeded": 4,
-        "missed": 10,
+        "missed: deadline": 5,
+        "missed: not_in_time": 5,
     },
 }
 """What becomes of all due times, where nothing else than its rule disturbs a world."""
