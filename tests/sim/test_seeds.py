@@ -1,12 +1,13 @@
 """Mode 3: worlds, weather and crashes by seed; a storm, then calm, in which all must come right.
 
-500 seeds here, and 150 with mistakes in them; more by `make sim SEEDS=5000`. A seed that was wrong
-once stands in test_found_by_seeds.py by name, so that what this file plays may change.
+500 seeds here, 150 with mistakes in them, and 150 with placed intervals, quotas and policies
+besides; more by `make sim SEEDS=5000`. A seed that was wrong once stands in test_found_by_seeds.py
+by name, so that what this file plays may change.
 """
 
 import pytest
 from tests.sim import modes
-from tests.sim.world import MISTAKES_FROM
+from tests.sim.world import MISTAKES_FROM, PLACED_FROM
 
 CHUNK = 25
 
@@ -26,6 +27,11 @@ def test_after_every_storm_all_comes_right(first: int) -> None:
 
 @pytest.mark.parametrize("first", range(MISTAKES_FROM, MISTAKES_FROM + 150, CHUNK))
 def test_and_with_edits_that_are_refused(first: int) -> None:
+    assert _wrong(first) == []
+
+
+@pytest.mark.parametrize("first", range(PLACED_FROM, PLACED_FROM + 150, CHUNK))
+def test_and_with_placed_intervals_and_creates_that_are_refused(first: int) -> None:
     assert _wrong(first) == []
 
 
