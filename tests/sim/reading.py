@@ -65,11 +65,19 @@ def with_its_phase(timing: Timing, status: Json) -> Timing | None:
 
 
 def every_timing_was_told(outcome: Outcome, uid: str) -> bool:
-    """Whether each timing that users wished for stands in some stored status."""
-    told = {(status.get("timing") or {}).get("hash") for _, status in outcome.statuses[uid]}
+    """Whether each timing that users wished for stands in some stored status. Any edit of a placed
+    one may be a resume, which chooses a phase anew: then one that was stored since it was seen."""
+    told = [
+        ((status.get("timing") or {}).get("hash"), status.get("observedGeneration", 0))
+        for _, status in outcome.statuses[uid]
+    ]
     wished = (read(item) for item in outcome.specs[uid])
     return all(
-        timing_hash(schedule.timing) in told
+        any(
+            timing_hash(schedule.timing) == known
+            and (with_its_phase(schedule.timing, {}) is not None or seen >= schedule.generation)
+            for known, seen in told
+        )
         for schedule in wished
         if isinstance(schedule, Schedule)
     )
