@@ -85,12 +85,13 @@ def every_timing_was_told(outcome: Outcome, uid: str) -> bool:
 
 def was_due(outcome: Outcome, job: Created) -> bool:
     """By any of the specs there were; which of them the operator had seen is not known here. Nor
-    is a phase that a process chose and died before it told of it."""
+    is a phase that no status told of: its process died before, or no write of it came through."""
     schedules = (read(item) for item in outcome.specs[job.uid])
     timings = [schedule.timing for schedule in schedules if isinstance(schedule, Schedule)]
     fixed = [timing for timing in timings if with_its_phase(timing, {}) is not None]
     phased = [timing for timing, _, _ in timings_in_force(outcome, job.uid)]
-    untold = len(fixed) < len(timings) and len(outcome.processes) > 1
+    lost = len(outcome.processes) > 1 or not every_timing_was_told(outcome, job.uid)
+    untold = lost and len(fixed) < len(timings)
     return untold or any(was_due_by(timing, job) for timing in fixed + phased)
 
 
