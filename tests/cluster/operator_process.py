@@ -102,6 +102,15 @@ class OperatorProcess:
         assert self._process is not None
         self._process.send_signal(number)  # Popen never signals a process that it has reaped
 
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """It stands still for the block, as in a machine that is paused, and goes on after it."""
+        self.send(signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            self.send(signal.SIGCONT)
+
     def kill(self) -> None:
         """At once, without its leave."""
         if self._process is not None:

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import http.client
 import json
-import os
-import signal
 import socket
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.cluster.fault_proxy import Answer, Call, Fault, Reset, Slow, Times, fault_proxy
 from tests.cluster.harness import Cluster
-from tests.cluster.operator_process import OperatorProcess, operator
+from tests.cluster.operator_process import operator
 from tests.cluster.world import (
     BATCH,
     World,
@@ -234,7 +231,7 @@ def test_what_etcd_has_compacted_away_meanwhile_is_learnt_by_a_list(
         eventually(lambda: world.counts(ns, "stays").get("succeeded", 0) >= 2, "it runs")
         [job] = eventually(lambda: world.jobs(ns, "goes"), "the one that will vanish runs")
         gone = f"{BATCH}/namespaces/{ns}/jobs/{job['metadata']['name']}"
-        with paused(running):
+        with running.paused():
             world.cluster.stop_api_server()  # what happens from here on no watch of ours is told
             world.cluster.start_api_server()
             world.call("DELETE", f"{gone}?propagationPolicy=Background")
@@ -255,15 +252,6 @@ def test_what_etcd_has_compacted_away_meanwhile_is_learnt_by_a_list(
         eventually(lambda: world.counts(ns, "new") == {"succeeded": 1}, "schedules are seen")
     jobs = world.jobs(ns)
     assert len({(due(job), owner(job)["uid"]) for job in jobs}) == len(jobs)
-
-
-@contextmanager
-def paused(running: OperatorProcess) -> Iterator[None]:
-    os.kill(running.pid, signal.SIGSTOP)
-    try:
-        yield
-    finally:
-        os.kill(running.pid, signal.SIGCONT)
 
 
 def compact(cluster: Cluster) -> None:
