@@ -8,15 +8,17 @@ from __future__ import annotations
 
 import random
 import time
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
+from tests.cluster.faults.stage import times
 from tests.cluster.harness import Cluster
 from tests.cluster.herd import HERD, SETTLE_S, Herd, wait_for_jobs
 from tests.cluster.operator_process import OperatorProcess, operator
-from tests.cluster.world import eventually
+from tests.cluster.world import World, eventually, template
 
 SETTINGS = {"CREATES_IN_FLIGHT": "2"}
 
@@ -54,6 +56,52 @@ def test_killed_again_and_again_in_a_herd(
         running.wait_ready()
 
         herd.assert_complete()  # how soon, `make bench` says: restart
+
+
+VANISHING, TIMES, KILLS = 3, 15, 5
+
+
+@pytest.mark.timeout(360)
+def test_killed_again_and_again_while_jobs_vanish_as_soon_as_they_end(
+    kwok_cluster: Cluster, tmp_path: Path
+) -> None:
+    """No Job is left to tell the next process of a run: none runs twice for that, each counts."""
+    kwok_cluster.install_crd()
+    world = World(kwok_cluster)
+    ns = world.namespace("vanish")
+    names = [f"run-{number}" for number in range(VANISHING)]
+
+    def ends() -> Counter[str]:
+        return sum((Counter(world.counts(ns, name)) for name in names), Counter())
+
+    flags = ("--namespace", ns)
+    settings = {"MIN_INTERVAL": "1"}
+    with operator(
+        kwok_cluster.kubeconfig, directory=tmp_path, settings=settings, flags=flags
+    ) as running:
+        vanishes = template(ttlSecondsAfterFinished=0)
+        for name in names:
+            world.create(ns, name, **times(TIMES), missedRuns="All", jobTemplate=vanishes)
+        for number in range(KILLS):
+            enough = VANISHING * TIMES * (number + 1) // (KILLS + 1)
+            eventually(lambda n=enough: ends().total() >= n, f"{enough} runs ended", within_s=60)
+            time.sleep(random.uniform(0, 1))
+            running.kill()
+            running.start()
+
+        eventually(
+            lambda: [sum(world.counts(ns, name).values()) for name in names] == [TIMES] * VANISHING,
+            "every due time has its verdict",
+            within_s=60,
+        )
+        eventually(lambda: world.jobs(ns) == [], "all Jobs are gone")
+        assert set(ends()) <= {"succeeded", "lost"}
+    created = world.created(ns)
+    assert created, "the log tells of no create"
+    assert len(set(created)) == len(created), "a due time ran twice"
+    assert len(created) >= ends()["succeeded"]
+    world.leave()
+    world.close()
 
 
 @pytest.fixture

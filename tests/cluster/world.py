@@ -157,6 +157,20 @@ class World:
         ]
         return sorted(found, key=lambda job: (due(job), job["metadata"]["name"]))
 
+    def tries(self, ns: str) -> list[tuple[str, int]]:
+        """Every create of a Job there and its answer, by the log of a server of our own: of Jobs
+        that are gone too, and of those that never came to be. Not those only for show."""
+        return [
+            (event["objectRef"].get("name", ""), event["responseStatus"]["code"])
+            for event in self.cluster.audited(f'"{ns}"')
+            if (event["verb"], event["objectRef"]["resource"]) == ("create", "jobs")
+            and "dryRun" not in event["requestURI"]
+        ]
+
+    def created(self, ns: str) -> list[str]:
+        """The Jobs that ever came to be there."""
+        return [name for name, code in self.tries(ns) if code == 201]
+
 
 def eventually(
     look: Callable[[], T], what: str, *, within_s: float = PATIENCE_S, every_s: float = 0.1
