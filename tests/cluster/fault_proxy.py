@@ -71,7 +71,12 @@ class Slow:
     seconds: float
 
 
-Fault = Answer | Reset | Slow
+@dataclass(frozen=True)
+class Silent:
+    """The answer begins, and then nothing comes of it, for ever: a watch that hangs."""
+
+
+Fault = Answer | Reset | Slow | Silent
 Rule = Callable[[Call], Fault | None]
 
 
@@ -163,6 +168,8 @@ class FaultProxy:
                     return _reset(request)
                 case Slow(seconds=seconds):
                     await asyncio.sleep(seconds)
+                case Silent():
+                    return await _say_nothing(request)
             return await self._stream(request, answer)
 
     async def _stream(
@@ -186,6 +193,13 @@ def _answer(fault: Answer) -> web.Response:
         body=fault.body,
         headers={"Content-Type": "application/json", **fault.headers},
     )
+
+
+async def _say_nothing(request: web.Request) -> web.StreamResponse:
+    response = web.StreamResponse(headers={"Content-Type": "application/json"})
+    await response.prepare(request)
+    await asyncio.Event().wait()  # until the operator goes away, or the proxy ends
+    return response
 
 
 def _reset(request: web.Request) -> web.StreamResponse:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.cluster.fault_proxy import Answer, Call, Fault, Reset, Slow, Times, fault_proxy
+from tests.cluster.fault_proxy import Answer, Call, Fault, Reset, Silent, Slow, Times, fault_proxy
 from tests.cluster.harness import Cluster
 from tests.cluster.operator_process import operator
 from tests.cluster.world import (
@@ -145,6 +145,39 @@ def test_a_watch_that_is_too_old_is_begun_again_and_nothing_is_missed(
         assert len(lists) < 15, "a hot loop of lists"
         jobs = world.jobs(ns)
         assert len({due(job) for job in jobs}) == len(jobs)
+
+
+def test_schedules_that_come_and_go_while_their_watch_is_silent_are_seen_by_lists(
+    world: World, tmp_path: Path
+) -> None:
+    ns = world.namespace("faults-silent")
+    world.create(ns, "stays", interval=every(1), **MANY)
+
+    def rule(call: Call) -> Fault | None:
+        return Silent() if call.path.endswith("/scheduledjobs") and call.is_watch else None
+
+    with fault_proxy(world.cluster, directory=tmp_path) as proxy:
+        proxy.rule = rule
+        settings = SETTINGS | {"PRUNE": "1"}
+        with operator(
+            proxy.kubeconfig, directory=tmp_path, settings=settings, flags=("--namespace", ns)
+        ) as running:
+            at = once(due_in=15)
+            world.create(ns, "goes", at=at)
+            eventually(lambda: world.status(ns, "goes").get("nextRunTime") == at, "it is known")
+            assert running.metrics()["evenkeel_schedules"] == 2
+
+            world.delete(ns, "goes")  # nothing is due, so no write of ours meets its absence
+
+            eventually(lambda: running.metrics()["evenkeel_schedules"] == 1, "it is forgotten")
+            assert time.time() < seconds(at), "this machine is too slow: it came to its time"
+            eventually(
+                lambda: any(due(job) > at for job in world.jobs(ns, "stays")),
+                "its time has passed",
+                within_s=60,
+            )
+        assert any(name.startswith("stays-") for name in world.created(ns))
+        assert not any(name.startswith("goes-") for name, _ in world.tries(ns))
 
 
 GRACE_S = 4
