@@ -5,12 +5,14 @@ The fixtures that set the stage are in conftest.py; here is what the tests thems
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 
 from tests.cluster.world import Json, World, every, moment, seconds
 
 USER = "evenkeel-operator"
 RBAC = "/apis/rbac.authorization.k8s.io/v1"
+TRIES_LIMIT = 10  # in two minutes, by pauses of 1, 2, 4, 8, 16, 30, 30, 30 s
 MANY = {"successfulJobsHistoryLimit": 100, "failedJobsHistoryLimit": 100}
 
 Prepare = Callable[[World, str], object]
@@ -45,3 +47,11 @@ def binding(role: str, *, name: str = "") -> Json:
 def may_create(world: World, ns: str) -> None:
     bound = binding(f"{USER}-creates", name="creates")
     world.call("POST", f"{RBAC}/namespaces/{ns}/rolebindings", bound)
+
+
+def assert_no_storm(world: World, ns: str) -> None:
+    """Of what could not be created. Each pause is twice as long as the one before it; without
+    pauses there would be hundreds of tries in the seconds that a test takes."""
+    tried = Counter(name for name, _ in world.tries(ns))
+    assert tried, "the log tells of no create"
+    assert max(tried.values()) <= TRIES_LIMIT, f"a storm of creates: {tried.most_common(3)}"

@@ -5,7 +5,7 @@ Faults of the API server itself: test_api_server_faults.py.
 
 from __future__ import annotations
 
-from tests.cluster.faults.stage import RBAC, USER, may_create, scene, times
+from tests.cluster.faults.stage import RBAC, USER, assert_no_storm, may_create, scene, times
 from tests.cluster.world import (
     BATCH,
     RefusedError,
@@ -64,6 +64,7 @@ def test_a_quota_that_is_raised_lets_the_run_go(world: World, ns: str) -> None:
     eventually(lambda: world.counts(ns, "it") == {"succeeded": 1}, "it ran after all", within_s=60)
     assert len(world.jobs(ns)) == 1
     assert world.condition(ns, "it", "Degraded")["status"] == "False"
+    assert_no_storm(world, ns)
 
 
 @scene(
@@ -82,6 +83,7 @@ def test_a_right_that_is_taken_and_given_back(world: World, ns: str) -> None:
 
     eventually(lambda: world.counts(ns, "it") == {"succeeded": 1}, "it ran after all", within_s=60)
     assert len(world.jobs(ns)) == 1
+    assert_no_storm(world, ns)
 
 
 def a_webhook_that_is_down(world: World, ns: str) -> None:
@@ -129,6 +131,7 @@ def test_a_webhook_that_is_down_delays_and_loses_nothing(world: World, ns: str) 
 
     eventually(lambda: world.counts(ns, "it") == {"succeeded": 1}, "it ran after all", within_s=60)
     assert len(world.jobs(ns)) == 1
+    assert_no_storm(world, ns)
 
 
 # --- refused: trying again cannot help ----------------------------------------------------------
