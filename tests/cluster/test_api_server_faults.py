@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.client
 import json
 import socket
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -219,23 +220,7 @@ def test_an_api_server_that_dies_and_comes_back(
             )
             world.edit(ns, "it", suspend=True)
         for policy, ns in spaces.items():
-            eventually(
-                lambda ns=ns: (
-                    world.condition(ns, "it", "Active")["reason"] == "Suspended"
-                    and not world.status(ns, "it")["waiting"]
-                    and not world.status(ns, "it")["activeCount"]
-                ),
-                "it has come to rest",
-                within_s=REST_S,
-            )
-            jobs = world.jobs(ns)
-            dues = [seconds(due(job)) for job in jobs]
-            assert len(set(dues)) == len(dues), "a due time ran twice"
-            status = world.status(ns, "it")
-            first, last = min(dues), seconds(status["mark"])
-            counts = world.counts(ns, "it")
-            assert counts["succeeded"] == len(jobs)
-            assert sum(counts.values()) == last - first + 1, "a due time has no verdict, or two"
+            dues, counts = verdicts(world, ns, "it")
             in_outage = [each for each in dues if died_at + 1 < each < begun_at - GRACE_S - 2]
             if policy == "All":
                 assert counts.get("missed", 0) == 0
@@ -245,6 +230,100 @@ def test_an_api_server_that_dies_and_comes_back(
             else:
                 assert len(in_outage) <= 2, "more than the latest was caught up"
                 assert counts["missed"] >= 8
+
+
+def verdicts(world: World, ns: str, name: str) -> tuple[list[float], dict[str, int]]:
+    """Of a schedule of every second that was suspended: the due times that ran, and how many came
+    to which end; every due time has one, and none ran twice."""
+    eventually(
+        lambda: (
+            world.condition(ns, name, "Active")["reason"] == "Suspended"
+            and not world.status(ns, name)["waiting"]
+            and not world.status(ns, name)["activeCount"]
+        ),
+        "it has come to rest",
+        within_s=REST_S,
+    )
+    dues = [seconds(due(job)) for job in world.jobs(ns, name)]
+    assert len(set(dues)) == len(dues), "a due time ran twice"
+    first, last = min(dues), seconds(world.status(ns, name)["mark"])
+    counts = world.counts(ns, name)
+    assert counts["succeeded"] == len(dues)
+    assert sum(counts.values()) == last - first + 1, "a due time has no verdict, or two"
+    return dues, counts
+
+
+IN_FLIGHT, RETRY_AFTER_S, DEADLINE_S = 16, 2, 3
+
+
+@pytest.mark.timeout(360)
+@pytest.mark.parametrize(
+    ("grace_s", "full_s"),
+    [(4, 16), pytest.param(30, 60, marks=pytest.mark.long)],
+    ids=["short", "long"],
+)
+def test_an_api_server_that_has_no_room_for_longer_than_grace(
+    world: World, tmp_path: Path, grace_s: int, full_s: int
+) -> None:
+    """Every create is answered by 429. Afterwards what became of each due time is what its
+    schedule says about due times that nobody launched in time."""
+    ns = world.namespace("faults-full")
+    policies: dict[str, dict[str, Any]] = {
+        "latest": {"missedRuns": "Latest"},
+        "skip": {"missedRuns": "Skip"},
+        "deadline": {"missedRuns": "Latest", "startingDeadlineSeconds": DEADLINE_S},
+    }
+    flags = ("--namespace", ns)
+    settings = SETTINGS | {"GRACE": f"{grace_s}", "CREATES_IN_FLIGHT": f"{IN_FLIGHT}"}
+    refused: list[Call] = []
+    full = threading.Event()
+
+    def rule(call: Call) -> Fault | None:
+        if not (full.is_set() and call.is_create):
+            return None
+        refused.append(call)
+        return Answer(429, headers={"Retry-After": f"{RETRY_AFTER_S}"})
+
+    with fault_proxy(world.cluster, directory=tmp_path) as proxy:
+        proxy.rule = rule
+        with operator(proxy.kubeconfig, directory=tmp_path, settings=settings, flags=flags):
+            for policy, words in policies.items():
+                world.create(ns, policy, interval=every(1), **words, **MANY)
+            for policy in policies:
+                eventually(lambda name=policy: len(world.jobs(ns, name)) >= 2, "it runs")
+            full.set()
+            began_at = time.time()
+            at = once(due_in=3)
+            for policy, words in policies.items():
+                world.create(ns, f"once-{policy}", at=at, **words)
+            assert time.time() < seconds(at), "this machine is too slow"
+            time.sleep(full_s)
+            ended_at = time.time()
+            full.clear()
+            assert 0 < len(refused) <= IN_FLIGHT * (full_s / RETRY_AFTER_S + 2)
+            for policy in policies:
+                eventually(
+                    lambda name=policy: any(
+                        seconds(due(job)) > ended_at + 3 for job in world.jobs(ns, name)
+                    ),
+                    "it runs again",
+                    within_s=60,
+                )
+                world.edit(ns, policy, suspend=True)
+            for policy in policies:
+                dues, counts = verdicts(world, ns, policy)
+                patience_s = DEADLINE_S if policy == "deadline" else grace_s
+                # It counts from the first refusal, and the pause that the server asked for is over
+                # a moment after the server has room.
+                too_old = ended_at - patience_s - 2 * RETRY_AFTER_S - 1
+                in_vain = [each for each in dues if began_at + 1 < each < too_old]
+                assert len(in_vain) <= (2 if policy == "latest" else 0)
+                assert counts["missed"] >= too_old - began_at - 3
+            for policy in policies:
+                expected = {"succeeded" if policy == "latest" else "missed": 1}
+                assert world.counts(ns, f"once-{policy}") == expected, policy
+            [row] = world.recent(ns, "once-deadline")
+            assert row["reason"] == "deadline"
 
 
 @pytest.mark.timeout(300)
