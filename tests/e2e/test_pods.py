@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from tests.cluster.harness import Cluster, images
 from tests.cluster.operator_process import operator
-from tests.cluster.world import ENDS, World, eventually, once
+from tests.cluster.world import ENDS, World, due, eventually, every, once
 
 Json = dict[str, Any]
 PATIENCE_S = 60  # a Pod takes 2 s to run, on a machine full of tests far longer
@@ -32,15 +32,34 @@ class Stage:
     def pod(self, name: str) -> Json:
         """The only Pod of the only Job of that ScheduledJob."""
         (job,) = self.world.jobs(self.ns, name)
-        selector = f"batch.kubernetes.io/job-name={job['metadata']['name']}"
-        found = json.loads(self.kubectl("get", "pods", "-l", selector, "-o", "json"))["items"]
-        (pod,) = found
-        return dict(pod)
+        (pod,) = self.pods(job)
+        return pod
 
-    def ended(self, name: str) -> Json:
-        """The run, once it has its final state."""
+    def pods(self, job: Json) -> list[Json]:
+        selector = f"batch.kubernetes.io/job-name={job['metadata']['name']}"
+        found = json.loads(self.kubectl("get", "pods", "-l", selector, "-o", "json"))
+        return list(found["items"])
+
+    def running(self, name: str) -> str:
+        """The name of that Pod, once it runs and its run is known to."""
+        eventually(
+            lambda: self.world.status(self.ns, name).get("activeCount") == 1,
+            f"{name} is known to run",
+            within_s=PATIENCE_S,
+        )
+        (job,) = self.world.jobs(self.ns, name)
+        found = eventually(
+            lambda: [pod for pod in self.pods(job) if pod["status"]["phase"] == "Running"],
+            f"the Pod of {name} runs",
+            within_s=PATIENCE_S,
+        )
+        return str(found[0]["metadata"]["name"])
+
+    def ended(self, name: str, state: str = "") -> Json:
+        """The run, once it has its final state: this one, if it is named."""
+        ends = (state,) if state else ENDS
         rows = eventually(
-            lambda: [row for row in self.world.recent(self.ns, name) if row["state"] in ENDS],
+            lambda: [row for row in self.world.recent(self.ns, name) if row["state"] in ends],
             f"{name} has a run that ended",
             within_s=PATIENCE_S,
         )
@@ -55,15 +74,16 @@ def stage(node_cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> It
     directory = tmp_path_factory.mktemp("operator")
     with operator(node_cluster.kubeconfig, directory=directory, flags=["--namespace", ns]):
         at = once(due_in=4)
-        due = {"fieldRef": {"fieldPath": "metadata.annotations['evenkeel.dev/due']"}}
+        of_due = {"fieldRef": {"fieldPath": "metadata.annotations['evenkeel.dev/due']"}}
         greeting = container("echo", '"hello, due at $DUE"')
-        greeting["env"] = [{"name": "DUE", "valueFrom": due}]
+        greeting["env"] = [{"name": "DUE", "valueFrom": of_due}]
         world.create(ns, "greets", at=at, jobTemplate=template(greeting))
         failing = container("echo", "the disk is full;", "exit", "3")
         world.create(ns, "fails", at=at, jobTemplate=template(failing))
         missing = {**container("true"), "image": "nowhere.test/missing:1"}
         missing["imagePullPolicy"] = "IfNotPresent"
         world.create(ns, "stuck", at=at, jobTemplate=template(missing), pendingDeadlineSeconds=5)
+        world.create(ns, "replaced", at=at, jobTemplate=template(until_told(), backoffLimit=1))
         yield Stage(world, ns, at)
     world.leave([ns])
     world.close()
@@ -97,9 +117,55 @@ def test_a_pod_whose_image_is_missing_fails_the_run_after_its_deadline(stage: St
     assert stage.world.counts(stage.ns, "stuck") == {"failed": 1}
 
 
-def template(one: Json) -> Json:
-    pod = {"restartPolicy": "Never", "containers": [one]}
-    return {"spec": {"backoffLimit": 0, "template": {"spec": pod}}}
+def test_a_pod_deleted_by_hand_is_replaced_by_its_job_and_the_run_is_still_one(
+    stage: Stage,
+) -> None:
+    first = stage.running("replaced")
+    told = {"metadata": {"name": "told"}, "data": {"end": "yes"}}
+    stage.world.call("POST", f"/api/v1/namespaces/{stage.ns}/configmaps", told)
+
+    stage.kubectl("delete", "pod", first, "--wait=false")
+
+    run = stage.ended("replaced")
+    assert (run["state"], run["due"], run["attempt"]) == ("succeeded", stage.at, 1)
+    assert stage.world.counts(stage.ns, "replaced") == {"succeeded": 1}
+    (job,) = stage.world.jobs(stage.ns, "replaced")
+    assert (job["status"]["succeeded"], job["status"]["failed"]) == (1, 1)
+    assert run["job"] == job["metadata"]["name"]
+
+
+def test_a_job_deleted_by_hand_is_lost_with_its_pod_and_a_later_run_takes_its_place(
+    stage: Stage,
+) -> None:
+    hangs = template(container("sleep", "3600"))
+    rule = {"interval": every(10), "concurrencyPolicy": "Forbid"}
+    stage.world.create(stage.ns, "removed", **rule, jobTemplate=hangs)
+    pod = stage.running("removed")
+    (job,) = stage.world.jobs(stage.ns, "removed")
+
+    stage.kubectl("delete", "job", job["metadata"]["name"], "--wait=false")
+
+    run = stage.ended("removed", "lost")
+    assert (run["due"], run["reason"]) == (due(job), "job_deleted")
+    eventually(
+        lambda: [each for each in stage.world.jobs(stage.ns, "removed") if due(each) > due(job)],
+        "a later run takes its place",
+        within_s=PATIENCE_S,
+    )
+    assert stage.world.counts(stage.ns, "removed")["lost"] == 1
+    eventually(lambda: pod not in stage.kubectl("get", "pods", "-o", "name"), "its Pod is gone")
+
+
+def template(one: Json, **job: Any) -> Json:
+    pod = {"restartPolicy": "Never", "containers": [one], "terminationGracePeriodSeconds": 1}
+    return {"spec": {"backoffLimit": 0, **job, "template": {"spec": pod}}}
+
+
+def until_told() -> Json:
+    """A container that ends only if there was a certain ConfigMap when it began."""
+    told = {"configMapKeyRef": {"name": "told", "key": "end", "optional": True}}
+    one = container('test "$END" || sleep 3600')
+    return {**one, "env": [{"name": "END", "valueFrom": told}]}
 
 
 def container(*words: str) -> Json:
