@@ -1,28 +1,38 @@
 """The start with ten thousand ScheduledJobs, and what a thousand more do to the loop.
 
-Two starts of `evenkeel run` on one cluster. At the first nobody has seen the schedules before:
+Three starts of `evenkeel run` on one cluster. At the first nobody has seen the schedules before:
 each gets its status written. The second is a restart, as an upgrade makes it. `ready` is the time
 from the start of the process until /readyz says so, memory the resident set then. After that,
 how late a 20 ms timer of the operator's loop fires (`evenkeel_loop_pulse_seconds`, the upper edge
 of a bucket) while a thousand schedules are applied, and while their statuses come by the watch;
-beside it, how late the same timer is in a process that does nothing else.
+beside it, how late the same timer is in a process that does nothing else. The third start comes
+after the operator was away over the due times of two thousand of them, for longer than its grace:
+how long until each has its Job, in which order, and whether its probes are answered meanwhile.
 """
 
+import bisect
 import random
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack
-from typing import Any
+from typing import Any, Self
 
+from tests.bench._audit import Creates
 from tests.bench._bystander import Bystander
-from tests.bench._cluster import SCHEDULES, Json, Place, place
+from tests.bench._cluster import ACCOUNT, SCHEDULES, Json, Place, place
 from tests.bench._machine import Idle, processor_s, resident_mb
 from tests.bench._measure import say
 from tests.cluster.operator_process import OperatorProcess, operator
-from tests.cluster.world import eventually
+from tests.cluster.world import eventually, moment
+
+from evenkeel.resource.job import due_of
 
 COUNT = 10_000
 MORE = 1_000
+OVERDUE = 2_000
+INSTANTS = 10
+GRACE_S = 30
 PULSE = "evenkeel_loop_pulse_seconds_bucket"
 
 
@@ -70,8 +80,12 @@ def rows() -> Iterator[dict[str, Any]]:
             "unit": "MB",
             "beside": {"after_restart_mb": resident_mb(running.pid)},
         }
-        yield from pulse_rows("1,000 are applied", running, lambda: applied(here, ns))
+        of_applied = list(pulse_rows("1,000 are applied", running, lambda: applied(here, ns)))
+        yield from of_applied
         yield from pulse_rows("their statuses are echoed", running, lambda: echoed(here, ns))
+        # To be seen and told of before the first is due, by what half as many took here just now.
+        lead_s = 4 * of_applied[0]["beside"]["took_s"]
+        yield from overdue_rows(here, ns, running, lead_s)
 
 
 def started(running: OperatorProcess) -> dict[str, float]:
@@ -85,6 +99,107 @@ def started(running: OperatorProcess) -> dict[str, float]:
         "ready_mb": resident_mb(running.pid),
         "machine_idle": idle.share(),
     }
+
+
+def overdue_rows(
+    here: Place, ns: str, running: OperatorProcess, lead_s: float
+) -> Iterator[dict[str, Any]]:
+    """The process ends before the first of them is due."""
+    first = int(time.time() + lead_s)
+    dues = [first + number % INSTANTS for number in range(OVERDUE)]
+    path = f"{SCHEDULES}/namespaces/{ns}/scheduledjobs"
+    other = dict.fromkeys(("schedule", "timeZone", "hourly", "interval"))
+    here.send(
+        (
+            ("PATCH", f"{path}/job-{number:05}", {"spec": other | {"at": moment(due)}})
+            for number, due in enumerate(dues)
+        ),
+        in_flight=8,
+    )
+    settle(running)
+    running.terminate()
+    assert time.time() < first, "the machine is too busy: their edits were not seen in time"
+    time.sleep(max(dues) + GRACE_S + 1 - time.time())
+    log = here.cluster.audit_log
+    assert log is not None
+    creates, began = Creates(log, ACCOUNT), time.time()
+    found = started(running)
+    with Probes(running) as probes:
+        eventually(
+            lambda: running.metrics()['evenkeel_creates_total{verdict="created"}'] == OVERDUE,
+            "all that was overdue has Jobs",
+            within_s=300,
+            every_s=0.2,
+        )
+        settle(running)
+    time.sleep(1)  # the log is written behind
+    received = creates.received_s()
+    assert len(received) == OVERDUE, f"{len(received)} Jobs of {OVERDUE}"
+    yield {
+        "name": "ready with 11,000 ScheduledJobs, 2,000 of them overdue",
+        "value": found.pop("ready_s"),
+        "unit": "s",
+        "beside": found,
+    }
+    yield {
+        "name": "2,000 overdue, until all have Jobs",
+        "value": max(received.values()) - began,
+        "unit": "s",
+        "beside": {
+            "first_s": min(received.values()) - began,
+            "a_second": OVERDUE / (max(received.values()) - min(received.values())),
+        },
+    }
+    order = [due_of(name) or 0 for name in sorted(received, key=lambda name: received[name])]
+    yield {
+        "name": "2,000 overdue, pairs not in the order of their due times",
+        "value": out_of_order(order),
+        "unit": "of 1",
+        "beside": {"instants": INSTANTS},
+    }
+    yield {
+        "name": "2,000 overdue, probes not answered by 200",
+        "value": len(probes.refused),
+        "unit": "probes",
+        "beside": {"probes": probes.count, "first": probes.refused[:1]},
+    }
+
+
+class Probes:
+    """A kubelet: both probes once a second, in a thread."""
+
+    def __init__(self, running: OperatorProcess) -> None:
+        self._running = running
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._look, daemon=True)
+        self.count = 0
+        self.refused: list[str] = []
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        self._thread.join(timeout=30)
+
+    def _look(self) -> None:
+        while not self._over.wait(1.0):
+            for path in ("/livez", "/readyz"):
+                status, text = self._running.get(path)
+                self.count += 1
+                if status != 200:
+                    self.refused.append(f"{path} {status} {text}")
+
+
+def out_of_order(order: list[int]) -> float:
+    """The share of all pairs whose later one should have been the earlier; half is by lot."""
+    seen: list[int] = []
+    wrong = 0
+    for each in order:
+        wrong += len(seen) - bisect.bisect_right(seen, each)
+        bisect.insort(seen, each)
+    return wrong / (len(order) * (len(order) - 1) / 2)
 
 
 def settle(running: OperatorProcess) -> None:
