@@ -6,6 +6,7 @@ both alike; an administrator would pass it by. The control plane is always our o
 
 import asyncio
 import secrets
+import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -73,24 +74,33 @@ class Place:
         )
         return name
 
-    def send(self, requests: Iterable[Request], *, in_flight: int = 32) -> list[Json]:
-        """Many requests at a time; every one must succeed. The answers in order."""
+    def send(
+        self,
+        requests: Iterable[Request],
+        *,
+        in_flight: int = 32,
+        a_second: float = float("inf"),
+    ) -> list[Json]:
+        """Many requests at a time, and no more than so many a second; every one must succeed. The
+        answers in order."""
         wanted = list(requests)
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-            return runner.run(self._send(wanted, in_flight))
+            return runner.run(self._send(wanted, in_flight, a_second))
 
     def get(self, path: str) -> Json:
         return self.send([("GET", path, None)])[0]
 
-    async def _send(self, requests: list[Request], in_flight: int) -> list[Json]:
+    async def _send(self, requests: list[Request], in_flight: int, a_second: float) -> list[Json]:
         answers: list[Json] = [{}] * len(requests)
         waiting = iter(enumerate(requests))
         async with KubeClient(
             lambda: credentials.load(self.cluster.kubeconfig), timeout_s=60, connections=in_flight
         ) as client:
+            began = time.monotonic()
 
             async def work() -> None:
                 for place, (verb, path, content) in waiting:
+                    await asyncio.sleep(max(0.0, began + place / a_second - time.monotonic()))
                     reply = await client.call(
                         verb,
                         path,
