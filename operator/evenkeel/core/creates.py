@@ -80,9 +80,9 @@ def _undo(state: State, entry: Entry, message: Launched) -> None:
         # It may arrive yet: the doom stays for as long as that, or a cancelled run would run.
         state.agenda.put(state.now + history.LATE_CREATE_S, DoomPassed(*key))
         return
-    reason = entry.doomed.pop(key)
+    doom = entry.doomed.pop(key)
     if message.verdict in (Verdict.CREATED, Verdict.ADOPTED):
-        life.delete_job(state, entry, message.ref, reason)
+        life.delete_job(state, entry, message.ref, doom.reason)
 
 
 def doom_passed(state: State, task: DoomPassed) -> None:

@@ -107,6 +107,15 @@ class FinishedJob:
     """Until then a create that was given up may still arrive, and only this Job's name stops it."""
 
 
+@dataclass(frozen=True, slots=True)
+class Doom:
+    """A Job that is not wanted, should there ever be one."""
+
+    reason: str
+    late: bool = False
+    """A create that got no answer may bring it for a while, whatever others have brought."""
+
+
 @dataclass(slots=True)
 class Entry:
     """A schedule, its progress and its living runs."""
@@ -142,6 +151,7 @@ class Entry:
     """Taken up, without verdict: they hold the mark back. Ascending, as due times come."""
     held_count: int = 0
     """Creates in a row that were held back."""
+    held_since: float = 0.0
     hold_until: float = 0.0
     """Before it none is sent."""
     hold_message: str = ""
@@ -160,7 +170,7 @@ class Entry:
     # runs
     runs: dict[RunId, Run] = field(default_factory=dict)
     queue: deque[RunId] = field(default_factory=deque)
-    doomed: dict[tuple[RunId, int], str] = field(default_factory=dict)
+    doomed: dict[tuple[RunId, int], Doom] = field(default_factory=dict)
     """Ended while a create of theirs might still arrive: deleted when it turns out to exist."""
     finished_jobs: list[FinishedJob] = field(default_factory=list)
     to_delete: list[tuple[int, JobRef, str]] = field(default_factory=list)

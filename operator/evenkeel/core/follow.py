@@ -35,9 +35,11 @@ def job_seen(state: State, message: JobSeen) -> None:
         return
     if not is_of(entry, fact):
         return
-    doomed = entry.doomed.pop((fact.run, fact.attempt), None)
-    if doomed is not None:
-        life.delete_job(state, entry, fact.ref, doomed)
+    doom = entry.doomed.get((fact.run, fact.attempt))
+    if doom is not None:
+        if not doom.late:
+            del entry.doomed[fact.run, fact.attempt]
+        life.delete_job(state, entry, fact.ref, doom.reason)
         return
     run = entry.runs.get(fact.run)
     if run is None:
@@ -307,6 +309,7 @@ def pods_looked_at(state: State, message: PodsLookedAt) -> None:
         message=message.message,
         finished=int(state.now),
     )
+    life.doom_late_create(state, entry, run, message.reason)
     follow(state, entry, run, fact)
     life.delete_job(state, entry, ref, message.reason)
     take.next_in_queue(state, entry)

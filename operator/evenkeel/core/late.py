@@ -28,6 +28,10 @@ WORD_S = 60.0
 
 WORD_PAUSE_S = 1.0
 
+GRACE_SHARE = 0.25
+"""Of grace, a pause within it is no longer. After tries at 1, 3, 7 and 15 s the next one came at
+31, and an API server that was back after 18 s was too late."""
+
 BUSY_RETRY_S = 1.0
 """After a 429 the lanes are closed for all, as long as the server says. A schedule that paused on
 its own as well, longer each time, would leave the server idle when it has room again."""
@@ -205,7 +209,12 @@ def hold(state: State, entry: Entry, run: Run, reason: str, message: str, *, sin
     run.creating = False
     entry.hold_message = message
     if state.now >= entry.hold_until:  # those sent beside it say the same
+        if not entry.held_count:
+            entry.held_since = state.now
         delay_s = min(HELD_RETRY_LIMIT_S, 2.0 ** min(entry.held_count, 10))
+        grace_s = state.settings.grace_s
+        if state.now < entry.held_since + grace_s:  # or a pause would outlast what is left of it
+            delay_s = min(delay_s, grace_s * GRACE_SHARE)
         if reason == TOO_MANY_REQUESTS:
             delay_s = BUSY_RETRY_S
         entry.held_count += 1

@@ -9,7 +9,7 @@ from collections import deque
 from evenkeel.core import history
 from evenkeel.core.agenda import DoomPassed, Start
 from evenkeel.core.effects import Launch, LetGo, Prepare, Recorded
-from evenkeel.core.entry import Entry, Run
+from evenkeel.core.entry import Doom, Entry, Run
 from evenkeel.core.missed import Span
 from evenkeel.core.state import State
 from evenkeel.model import Instant, JobRef, RunId, RunState
@@ -109,12 +109,12 @@ def end(
     if run.reason == "queued":
         entry.queue = deque(waiting for waiting in entry.queue if waiting != run.id)
     if run.creating:
-        entry.doomed[run.id, run.attempt] = reason
+        entry.doomed[run.id, run.attempt] = Doom(reason)
         state.emit(LetGo(run.id, run.attempt))  # if it still waits in its lane, none is created
     elif run.prepared:
         state.emit(LetGo(run.id, run.attempt))
     if run.state is RunState.PENDING and not run.creating:
-        _doom_late_create(state, entry, run, reason)
+        doom_late_create(state, entry, run, reason)
     run.move(how)
     run.reason, run.message = reason, message
     entry.runs.pop(run.id, None)
@@ -190,6 +190,7 @@ def call_back(state: State, entry: Entry) -> None:
 def cancel(state: State, entry: Entry, run: Run, reason: str) -> None:
     """End a run whatever it is doing; its Job goes, its record stays."""
     ref = run.ref if run.state is RunState.RUNNING else None
+    doom_late_create(state, entry, run, reason)
     end(state, entry, run, RunState.CANCELLED, reason)
     if ref is not None:
         delete_job(state, entry, ref, reason, told=run.told)
@@ -205,11 +206,11 @@ def delete_job(
 # --- what the steps share ------------------------------------------------------------------------
 
 
-def _doom_late_create(state: State, entry: Entry, run: Run, reason: str) -> None:
+def doom_late_create(state: State, entry: Entry, run: Run, reason: str) -> None:
     """A create that got no answer may arrive yet: its Job would run beside what was decided."""
     until = (run.unanswered_at or float("-inf")) + history.LATE_CREATE_S
     if state.now < until:
-        entry.doomed[run.id, run.attempt] = reason
+        entry.doomed[run.id, run.attempt] = Doom(reason, late=True)
         state.agenda.put(until, DoomPassed(run.id, run.attempt))
 
 

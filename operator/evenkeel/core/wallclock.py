@@ -90,6 +90,7 @@ def _set_back(state: State) -> None:
 def _shorten_waits(state: State, entry: Entry) -> None:
     now = state.now
     entry.seen_at = min(entry.seen_at, now)
+    entry.held_since = min(entry.held_since, now)
     entry.hold_until = min(entry.hold_until, now + late.HELD_RETRY_LIMIT_S)
     if entry.word_by is not None:
         entry.word_by = min(entry.word_by, now + late.WORD_S)

@@ -255,6 +255,7 @@ def test_a_late_create_of_a_run_that_was_given_up_while_held_is_deleted(how):
     world.jobs[late.ref.name] = late
     world.change(late)
     assert [fact.run.due for fact in world.jobs.values()] == [instant("10:00:40")]
+    world.run_until("10:02")
     assert not world.scheduler.state.entries[seen.uid].doomed
 
 

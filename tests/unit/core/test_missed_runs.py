@@ -225,10 +225,10 @@ def test_one_answered_create_tells_all_that_the_api_server_is_there_again():
     assert world.alive() == {"10:10:00": "held"}
     tries = len(world.launches)
     world.answering = created
-    world.run_until("10:11:00")  # its own next try is at 10:11:01
+    world.run_until("10:11:00")  # its own next try comes some seconds later
     assert world.started("other") == ["10:11:00"]
     assert world.started() == ["10:10:00"]
-    assert tries == 6
+    assert tries == 7
 
 
 def test_after_a_429_the_pause_is_the_servers_and_does_not_grow():
@@ -401,3 +401,15 @@ def test_the_set_does_not_wait_for_ever_for_word_of_a_create():
     assert world.started() == []
     world.run_until("10:03:50")
     assert "10:01:00" in world.started()
+
+
+@pytest.mark.parametrize("policy", [MissedRuns.LATEST, MissedRuns.SKIP])
+@pytest.mark.parametrize("period_s", [20, 300])
+def test_an_outage_shorter_than_grace_loses_no_run(policy, period_s):
+    """Held at 10:05:00, :01, :03, :07, :15; the next pause would reach a second beyond grace."""
+    world = World().see(every(period_s, missed_runs=policy)).run_until("10:04:58")
+    world.answering = lambda _: Verdict.HELD
+    world.run_until("10:05:18")
+    world.answering = lambda _: Verdict.CREATED
+    world.run_until("10:05:45")
+    assert world.ends() == []

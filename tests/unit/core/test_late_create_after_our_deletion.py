@@ -1,0 +1,44 @@
+"""A create that got no answer may arrive when the Job of the next try has come and gone."""
+
+from dataclasses import replace
+
+import pytest
+from tests.builders import every, instant
+from tests.unit.core.world import World
+
+from evenkeel.core import messages
+from evenkeel.core.messages import NOT_CREATED, PodsLookedAt
+from evenkeel.model import JobPhase, Verdict
+
+
+def answered_at_the_second_try(seen) -> World:
+    """10:10:00: no answer, and no Job. 10:10:01: created."""
+    world = World(answering=lambda _: None).see(seen).run_until("10:10")
+    world.answering = lambda _: Verdict.CREATED
+    world.answer(world.in_flight[0], Verdict.HELD, reason=NOT_CREATED)
+    return world.run_until("10:10:05")
+
+
+def the_first_arrives(world: World, fact) -> None:
+    late = replace(fact, ref=replace(fact.ref, uid="uid-late"), phase=JobPhase.STARTED)
+    world.jobs[late.ref.name] = late
+    world.scheduler.inbox.hint("uid-late", messages.JobSeen(late))
+    world.settle()
+
+
+@pytest.mark.parametrize("ended_by", ["a person", "pendingDeadlineSeconds"])
+def test_no_job_is_left_of_a_run_that_has_ended(ended_by):
+    seen = every(600, pending_deadline_s=10)
+    world = answered_at_the_second_try(seen)
+    fact = world.job(seen, "10:10")
+    if ended_by == "a person":
+        world.cancel(seen, "10:10")
+    else:
+        world.change(fact, phase=JobPhase.WAITING, started=instant("10:10:01"))
+        world.run_until("10:10:12")
+        look = world.looked_at[-1]
+        world.tell(PodsLookedAt(look.run, look.attempt, False, "image", "no such image"))
+    assert world.jobs == {}
+    the_first_arrives(world, fact)
+    world.run_until("10:11")
+    assert world.jobs == {}
