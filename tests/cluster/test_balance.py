@@ -16,9 +16,10 @@ from typing import Any
 import pytest
 from tests.cluster.world import World, due, eventually, manifest, moment, seconds, template
 
-from evenkeel.app import Operator, operating
+from evenkeel.app import Operator
 from evenkeel.balance import Distribution, LoadMap, Plan, Stale
 from evenkeel.core.messages import GetDistribution, PreviewRebalance, Rebalance
+from evenkeel.process import operating
 from evenkeel.settings import Settings
 
 pytestmark = pytest.mark.timeout(300)

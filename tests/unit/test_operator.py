@@ -7,11 +7,12 @@ import aiohttp
 import pytest
 from tests.sim.virtual import SimulatedClock, VirtualLoop
 
-import evenkeel.app
-from evenkeel.app import Operator, operating
+import evenkeel.process
+from evenkeel.app import Operator
 from evenkeel.clock import SystemClock
 from evenkeel.core import messages
 from evenkeel.errors import Busy
+from evenkeel.process import operating
 from evenkeel.settings import Settings
 from evenkeel.web.health import ALIVE_WITHIN_S, HealthServer
 
@@ -87,11 +88,11 @@ def no_cluster(monkeypatch):
     async def fine(api, namespaces):
         return
 
-    monkeypatch.setattr(evenkeel.app, "KubeClient", client)
-    monkeypatch.setattr(evenkeel.app, "check_surroundings", fine)
-    monkeypatch.setattr(evenkeel.app, "KopfThread", NoKopf)
-    monkeypatch.setattr(evenkeel.app, "HealthServer", KnownServer)
-    monkeypatch.setattr(evenkeel.app, "SystemClock", ClockAhead)
+    monkeypatch.setattr(evenkeel.process, "KubeClient", client)
+    monkeypatch.setattr(evenkeel.process, "check_surroundings", fine)
+    monkeypatch.setattr(evenkeel.process, "KopfThread", NoKopf)
+    monkeypatch.setattr(evenkeel.process, "HealthServer", KnownServer)
+    monkeypatch.setattr(evenkeel.process, "SystemClock", ClockAhead)
     monkeypatch.setattr(ClockAhead, "ahead_s", 0.0)
 
 

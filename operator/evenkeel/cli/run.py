@@ -8,7 +8,7 @@ import click
 import uvloop
 
 from evenkeel import log, settings
-from evenkeel.app import main
+from evenkeel.process import main
 
 
 @click.command()

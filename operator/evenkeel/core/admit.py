@@ -8,9 +8,9 @@ import itertools
 import math
 from dataclasses import replace
 
-from evenkeel.core import adopt, follow, late, life, placing, take, wallclock
+from evenkeel.core import adopt, follow, halt, late, life, placing, take, wallclock
 from evenkeel.core.effects import CheckTemplate, Forget, LetGo
-from evenkeel.core.entry import Entry, Run
+from evenkeel.core.entry import Entry
 from evenkeel.core.messages import ScheduleGone, ScheduleSeen, SchedulesListed
 from evenkeel.core.missed import Missed, Span
 from evenkeel.core.state import State
@@ -20,7 +20,6 @@ from evenkeel.model import (
     Instant,
     Rejection,
     RunId,
-    RunState,
     Schedule,
     Timing,
 )
@@ -274,8 +273,10 @@ def _accept(state: State, entry: Entry, schedule: Schedule) -> None:
     resumed = entry.suspended_since is not None and not schedule.suspend
     unpaused = entry.pause is not None and (edited or resumed)
     if unpaused:
-        _end_pause(state, entry, why="resumed" if resumed else "the timing or the template changed")
-    _suspend_or_resume(state, entry, schedule, now)
+        halt.end_pause(
+            state, entry, why="resumed" if resumed else "the timing or the template changed"
+        )
+    halt.suspend_or_resume(state, entry, schedule, now)
     if placing.is_placed(schedule.timing) and not schedule.suspend:
         if resumed or unpaused or not placing.still_fits(schedule, entry.placed):
             _place(state, entry, schedule)
@@ -370,47 +371,3 @@ def _say_if_past(state: State, entry: Entry) -> None:
     if run_id in entry.runs or any(row.due == rule.instant for row in entry.recent):
         return  # asked for again after it has run
     late.miss(state, entry, Missed(Span(rule.instant, rule.instant, 1), "past"))
-
-
-# --- suspend, resume ------------------------------------------------------------------------------
-
-
-def _suspend_or_resume(state: State, entry: Entry, schedule: Schedule, now: Instant) -> None:
-    if schedule.suspend:
-        if entry.suspended_since is None:
-            entry.suspended_since = now
-            late.drop_future_runs(state, entry)
-            life.call_back(state, entry)
-            for run in [run for run in entry.runs.values() if _has_not_begun(run)]:
-                life.end(state, entry, run, RunState.SKIPPED, "suspended")
-            entry.queue.clear()
-        state.condition(entry, "Active", "False", "Suspended")
-        return
-    if entry.suspended_since is not None:
-        _go_on(state, entry, reason="suspended")
-        entry.suspended_since = None
-        entry.resumed_at = now
-    if entry.pause is not None:
-        state.condition(entry, "Active", "False", "Paused", entry.pause.reason)
-    else:
-        state.condition(entry, "Active", "True", "Scheduled")
-
-
-def _has_not_begun(run: Run) -> bool:
-    """A held retry has: an attempt of it has run, so no policy can skip it any more."""
-    return run.attempt == 1 and (run.reason in ("queued", "held") or late.not_begun(run))
-
-
-def _end_pause(state: State, entry: Entry, *, why: str) -> None:
-    _go_on(state, entry, reason="paused")
-    entry.pause = None
-    entry.consecutive_failures = 0
-    state.tell(entry, "Resumed", why)
-
-
-def _go_on(state: State, entry: Entry, *, reason: str) -> None:
-    """What passed while nothing was launched is one span, and never runs; retries go on."""
-    take.pass_over(state, entry, reason=reason)
-    for run in entry.runs.values():
-        if run.state is RunState.RETRYING:
-            state.again(run, at=max(state.now, run.retry_at))

@@ -1,7 +1,8 @@
 """All that the scheduler knows, and the ways to say what is wanted of the shell.
 
-`scheduler.py` steps through it; `admit`, `adopt`, `take`, `late`, `creates`, `follow`, `life`,
-`placing`, `moving`, `wallclock` and `answer` are its chapters. Nobody else holds a reference.
+`scheduler.py` steps through it; `admit`, `adopt`, `halt`, `take`, `late`, `creates`, `follow`,
+`life`, `placing`, `moving`, `wallclock` and `answer` are its chapters. Nobody else holds a
+reference.
 """
 
 from collections import deque
