@@ -28,7 +28,7 @@ from tests.cluster.world import (
 )
 
 SETTINGS = {"MIN_INTERVAL": "1", "INDEX_REBUILD": "5"}
-MANY = {"successfulJobsHistoryLimit": 100}
+MANY = {"successfulJobsHistoryLimit": 500, "catchUpLimit": 500}
 
 
 @pytest.fixture
