@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from evenkeel import app
+from evenkeel import process
 from evenkeel.settings import Settings
 
 SIGNALS = (signal.SIGTERM, signal.SIGINT)
@@ -40,8 +40,8 @@ async def test_one_that_comes_while_it_starts_ends_it(
         finally:
             said.append("is cleaned up")
 
-    monkeypatch.setattr(app, "operating", operating)
-    await asyncio.wait_for(app.main(None, Settings()), 30)
+    monkeypatch.setattr(process, "operating", operating)
+    await asyncio.wait_for(process.main(None, Settings()), 30)
     assert said == ["starts", "is cleaned up"]
 
 
@@ -69,8 +69,8 @@ async def test_one_that_comes_while_it_runs_stops_it_and_is_waited_for(
         yield running
         assert running.ended.done()
 
-    monkeypatch.setattr(app, "operating", operating)
-    await asyncio.wait_for(app.main(None, Settings()), 30)
+    monkeypatch.setattr(process, "operating", operating)
+    await asyncio.wait_for(process.main(None, Settings()), 30)
     assert running.stops == 1
 
 
@@ -78,9 +78,9 @@ async def test_one_that_comes_while_it_runs_stops_it_and_is_waited_for(
 async def test_a_failure_of_the_start_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     @asynccontextmanager
     async def operating(*_: object) -> AsyncIterator[None]:
-        raise app.CannotStart("no API server")
+        raise process.CannotStart("no API server")
         yield
 
-    monkeypatch.setattr(app, "operating", operating)
-    with pytest.raises(app.CannotStart):
-        await app.main(None, Settings())
+    monkeypatch.setattr(process, "operating", operating)
+    with pytest.raises(process.CannotStart):
+        await process.main(None, Settings())

@@ -14,6 +14,7 @@ from typing import Self, TypeVar
 
 import aiohttp
 
+from evenkeel import clock
 from evenkeel.errors import CannotStart
 from evenkeel.kube.apart import Apart
 from evenkeel.kube.api import JSON, UNCOMPRESSED, NoAnswer, NotSent, Reply
@@ -48,6 +49,9 @@ every call has one."""
 
 START_WITHIN_S = 60.0
 """The first time a program may have more to do for the credentials, and nothing waits for them."""
+
+GOODBYE_S = 0.1
+"""TLS connections say goodbye before their loop closes, or asyncio reports them as left open."""
 
 LINE_BYTES = 4 * 1024 * 1024
 """A watch line holds one object, and no object of an API server is larger than etcd's 1.5 MB."""
@@ -84,9 +88,11 @@ class KubeClient:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        for session in (self._session, *self._outgoing):
-            if session is not None:
-                await session.close()
+        open_sessions = [one for one in (self._session, *self._outgoing) if one is not None]
+        for session in open_sessions:
+            await session.close()
+        if open_sessions and self._credentials.context is not None:
+            await clock.sleep(GOODBYE_S)
 
     def _open(self) -> None:
         credentials = self._credentials

@@ -17,7 +17,7 @@ import uvloop
 
 from evenkeel import clock
 from evenkeel.errors import CannotStart
-from evenkeel.kube.client import SILENCE_S
+from evenkeel.kube.client import GOODBYE_S, SILENCE_S
 from evenkeel.kube.credentials import Credentials
 from evenkeel.kube.kopf_session import KopfSessions
 from evenkeel.kube.sights import Sight
@@ -110,8 +110,7 @@ class KopfThread:
             # where kopf has ended by itself, nobody would ever learn of it.
             self._stop.set()
             proof.cancel()
-        # TLS connections say goodbye before the loop closes, or asyncio reports an error.
-        await clock.sleep(0.1)
+        await clock.sleep(GOODBYE_S)
         if self._blind:
             raise CannotStart("kopf never began it: discovery did not name the resource")
 
