@@ -60,14 +60,10 @@ def take_over(state: State, entry: Entry) -> None:
             entry.open[run_id.due] = None
         follow.follow(state, entry, run, fact)
     entry.open = dict(sorted(entry.open.items()))
-    _remember_waiting(state, entry, memory, attempts)
-    _mourn(
-        state,
-        entry,
-        memory,
-        facts_names={fact.ref.name for fact in facts},
-        with_jobs=set(last_attempt),
-    )
+    with_jobs = set(last_attempt)
+    _remember_waiting(state, entry, memory, attempts, with_jobs=with_jobs)
+    facts_names = {fact.ref.name for fact in facts}
+    _mourn(state, entry, memory, facts_names=facts_names, with_jobs=with_jobs)
     _mourn_unnamed(state, entry, memory, found=unnamed)
 
 
@@ -90,18 +86,22 @@ def _is_told(memory: Memory, fact: JobFact) -> bool:
 
 
 def _remember_waiting(
-    state: State, entry: Entry, memory: Memory, attempts: Mapping[RunId, list[JobFact]]
+    state: State,
+    entry: Entry,
+    memory: Memory,
+    attempts: Mapping[RunId, list[JobFact]],
+    *,
+    with_jobs: set[RunId],
 ) -> None:
     """Runs that waited without a Job: queued, held, or between two attempts."""
     rows = {row.due: row for row in memory.recent}
     for due in memory.waiting:
         run_id = RunId(entry.uid, due)
-        row, earlier = rows.get(due), attempts.get(run_id, [])
-        outdated = bool(earlier) and _is_outdated(earlier[-1], row)
-        if run_id in entry.runs or (earlier and not outdated):
+        if run_id in with_jobs or run_id in entry.runs:
             continue
+        row = rows.get(due)
         run = Run(run_id, taken_at=state.now, late=True)
-        run.failed_jobs = [fact.ref for fact in earlier]
+        run.failed_jobs = [fact.ref for fact in attempts.get(run_id, ())]
         entry.runs[run_id] = run
         if row and row.state is RunState.RETRYING:
             run.state, run.attempt, run.reason = RunState.RETRYING, row.attempt, row.reason
