@@ -87,8 +87,7 @@ def follow(state: State, entry: Entry, run: Run, fact: JobFact) -> None:
     elif fact.deleting:
         _watch_deletion(state, run)
     elif fact.phase is JobPhase.WAITING:
-        # Where nobody minds Jobs they get no startTime, and would keep their place for ever.
-        _watch_pending(state, entry, run, fact.started or run.pending_since or int(state.now))
+        _watch_pending(state, entry, run)
 
 
 def _attempt_failed(state: State, entry: Entry, run: Run, fact: JobFact) -> None:
@@ -230,7 +229,7 @@ def judge(state: State, entry: Entry) -> None:
         if fact is not None:
             follow(state, entry, run, fact)
         elif run.state is RunState.RUNNING and run.phase is JobPhase.WAITING:
-            _watch_pending(state, entry, run, run.started or run.pending_since or int(state.now))
+            _watch_pending(state, entry, run)
 
 
 # --- Jobs that do not go ----------------------------------------------------------------------
@@ -257,8 +256,10 @@ def deletion_deadline(state: State, task: DeletionDeadline) -> None:
 # --- Jobs that do not start -----------------------------------------------------------------
 
 
-def _watch_pending(state: State, entry: Entry, run: Run, started: Instant) -> None:
+def _watch_pending(state: State, entry: Entry, run: Run) -> None:
     deadline_s = entry.schedule.pending_deadline_s if entry.schedule else None
+    # Where nobody minds Jobs they get no startTime, and would keep their place for ever.
+    started = run.started or run.pending_since or int(state.now)
     if deadline_s is not None and run.pending_since != started:  # not at each sight of it
         run.pending_since = started
         _look_again(state, run, started + deadline_s)

@@ -190,7 +190,8 @@ def call_back(state: State, entry: Entry) -> None:
 def cancel(state: State, entry: Entry, run: Run, reason: str) -> None:
     """End a run whatever it is doing; its Job goes, its record stays."""
     ref = run.ref if run.state is RunState.RUNNING else None
-    doom_late_create(state, entry, run, reason)
+    if ref is not None:
+        doom_late_create(state, entry, run, reason)
     end(state, entry, run, RunState.CANCELLED, reason)
     if ref is not None:
         delete_job(state, entry, ref, reason, told=run.told)
