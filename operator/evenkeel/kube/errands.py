@@ -174,8 +174,9 @@ class Errands:
             await self._report(PodsLookedAt(effect.run, effect.attempt, False, UNREADABLE, message))
             return
         started, reason, message = explain(pods)
-        if not pods:
-            message = await self._event_of_job(effect) or message
+        # Without Pods it may be a refusal as well as a Job controller that is late: it tells which.
+        if not pods and (refusal := await self._refusal_of_pods(effect)):
+            reason, message = "pod_refused", refusal
         await self._report(PodsLookedAt(effect.run, effect.attempt, started, reason, message))
 
     async def _pods(self, effect: LookAtPods) -> list[dict[str, Any]] | None:
@@ -200,18 +201,18 @@ class Errands:
                 found, params = [], {**selector, "limit": "50"}
         raise AssertionError("tries end only with an answer")
 
-    async def _event_of_job(self, effect: LookAtPods) -> str:
-        """The Job controller's own words: quota, Pod Security, a missing ServiceAccount."""
+    async def _refusal_of_pods(self, effect: LookAtPods) -> str:
+        """In the Job controller's own words: quota, Pod Security, a missing ServiceAccount."""
         reply = await self._call(
             "GET",
             f"/api/v1/namespaces/{effect.ref.ns}/events",
             params={
-                "fieldSelector": f"involvedObject.uid={effect.ref.uid},type=Warning",
+                "fieldSelector": f"involvedObject.uid={effect.ref.uid},reason=FailedCreate",
                 "limit": "20",
             },
         )
         events = reply.json().get("items") or [] if reply is not None and reply.ok else []
-        return str(events[-1].get("message", ""))[:512] if events else ""
+        return str(events[-1].get("message") or "no Pod may be created")[:512] if events else ""
 
     # --- templates --------------------------------------------------------------------------------
 
@@ -276,9 +277,9 @@ def judge(reply: Reply | None) -> tuple[bool | None, str, str]:
 
 
 def explain(pods: list[dict[str, Any]]) -> tuple[bool, str, str]:
-    """Whether any Pod has started; if none, why: pod_refused, unschedulable, image or pending."""
+    """Whether any Pod has started; if none, why: unschedulable, image or pending."""
     if not pods:
-        return False, "pod_refused", "no Pod was created"
+        return False, "pending", "no Pod was created"
     if any("running" in state or "terminated" in state for pod in pods for state in _states(pod)):
         return True, "", ""
     for pod in pods:

@@ -82,7 +82,7 @@ def test_a_pod_that_does_not_start_in_time_ends_the_run(world: World, ns: str) -
         ns,
         "it",
         at=once(due_in=1),
-        pendingDeadlineSeconds=6,  # a busy Job controller takes its time to say why
+        pendingDeadlineSeconds=10,  # a busy Job controller takes its time to say why
         jobTemplate=template(pod={"serviceAccountName": "nobody"}),
     )
 )

@@ -105,7 +105,7 @@ UNSCHEDULABLE = {
 }
 
 PODS = {
-    "no Pod at all": ([], (False, "pod_refused", "no Pod was created")),
+    "no Pod at all": ([], (False, "pending", "no Pod was created")),
     "nobody has touched it": ([pod()], (False, "pending", "pod report-abc is Pending")),
     "no node takes it": (
         [pod(conditions=[UNSCHEDULABLE])],
@@ -234,13 +234,21 @@ def test_a_job_that_has_another_owner_now_is_as_good_as_gone():
     assert len(api.calls) == 1
 
 
-def test_a_job_without_pods_is_explained_by_its_last_event():
+def test_a_job_whose_pods_are_refused_is_explained_by_its_last_event():
     said = {"message": 'pods "x" is forbidden: violates PodSecurity "restricted:latest"'}
     run_id = job(SEEN, "10:01").run
     api, (report,) = run([listing(), listing(said)], LookAtPods(run_id, 1, REF))
     assert report == PodsLookedAt(run_id, 1, False, "pod_refused", said["message"])
     assert api.calls[0].params["labelSelector"] == "batch.kubernetes.io/job-name=report-x"
-    assert "involvedObject.uid=uid-job" in api.calls[1].params["fieldSelector"]
+    selector = api.calls[1].params["fieldSelector"]
+    assert selector == "involvedObject.uid=uid-job,reason=FailedCreate"
+
+
+@pytest.mark.parametrize("events", [listing(), status(403, "Forbidden")])
+def test_a_job_without_pods_is_not_said_to_be_refused_by_a_late_job_controller(events):
+    run_id = job(SEEN, "10:01").run
+    _, (report,) = run([listing(), events], LookAtPods(run_id, 1, REF))
+    assert report == PodsLookedAt(run_id, 1, False, "pending", "no Pod was created")
 
 
 def test_pods_that_may_not_be_read_prove_nothing():
