@@ -19,6 +19,7 @@ import pytest
 from tests.cluster.harness import Cluster
 from tests.cluster.operator_process import OperatorProcess, operator
 from tests.cluster.world import (
+    GARBAGE_PATIENCE_S,
     World,
     due,
     eventually,
@@ -366,7 +367,7 @@ def test_with_a_schedule_its_jobs_and_pods_go(stage: Stage) -> None:
         stage.kubectl("delete", "sj", "short", "-n", ns, "--timeout=20s")
 
         gone_at = time.time()
-        eventually(lambda: not world.jobs(ns), "its Jobs are gone")
+        eventually(lambda: not world.jobs(ns), "its Jobs are gone", within_s=GARBAGE_PATIENCE_S)
         eventually(lambda: not world.items(f"/api/v1/namespaces/{ns}/pods"), "so are its Pods")
         time.sleep(max(0.0, gone_at + 2 - time.time()))  # two more instants of its interval
         assert world.jobs(ns) == []

@@ -7,6 +7,7 @@ import time
 from tests.cluster.faults.stage import MANY, assert_no_storm, scene
 from tests.cluster.world import (
     BATCH,
+    GARBAGE_PATIENCE_S,
     GROUP,
     MERGE,
     World,
@@ -53,7 +54,9 @@ def test_created_anew_under_the_same_name_it_is_another_schedule(world: World, n
     eventually(lambda: world.counts(ns, "it").get("succeeded"), "the second one runs")
     assert set(world.counts(ns, "it")) == {"succeeded"}, "it remembers the first one's runs"
     eventually(
-        lambda: {owner(job)["uid"] for job in world.jobs(ns)} == {new}, "the first one's Jobs go"
+        lambda: {owner(job)["uid"] for job in world.jobs(ns)} == {new},
+        "the first one's Jobs go",
+        within_s=GARBAGE_PATIENCE_S,
     )
     assert old != new
 
@@ -69,7 +72,11 @@ def test_nothing_starts_while_it_is_being_deleted_in_the_foreground(world: World
 
     world.call("DELETE", f"{GROUP}/namespaces/{ns}/scheduledjobs/it?propagationPolicy=Foreground")
 
-    eventually(lambda: names(world.jobs(ns)) == [job], "all but one Job are gone")
+    eventually(
+        lambda: names(world.jobs(ns)) == [job],
+        "all but one Job are gone",
+        within_s=GARBAGE_PATIENCE_S,
+    )
     time.sleep(2.5)
     assert names(world.jobs(ns)) == [job], "a schedule that is being deleted created a Job"
     assert world.schedule(ns, "it")["metadata"]["deletionTimestamp"]
