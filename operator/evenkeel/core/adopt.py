@@ -4,7 +4,7 @@ Once for each schedule, when its status, its spec and the list of Jobs are all t
 shows any more, and the status knew as alive, is lost: launched again it might run twice.
 """
 
-from collections.abc import Mapping
+from dataclasses import dataclass
 
 from evenkeel.core import follow, history, life, take
 from evenkeel.core.effects import DeleteJob
@@ -16,92 +16,119 @@ from evenkeel.resource.job import due_of, job_name
 from evenkeel.resource.status import ACTIVE_COUNT, EMPTY, Memory, RecentRun
 
 
+@dataclass(frozen=True, slots=True)
+class _Past:
+    """All that an earlier process left of a schedule: its last status, and the Jobs of each run."""
+
+    memory: Memory
+    rows: dict[Instant, RecentRun]
+    ended: dict[Instant, RunState]
+    alive: set[Instant]
+    """By due time: where a retry was launched since, the status names the attempt before it."""
+    waiting: set[Instant]
+    attempts: dict[RunId, list[JobFact]]
+    """The earliest run first; of each its last attempt last."""
+
+    @property
+    def mark(self) -> Instant:
+        return self.memory.mark or 0
+
+    def speaks_for(self, fact: JobFact) -> bool:
+        """Whether a run's last Job tells how it stands. It does not where the Job of a later
+        attempt was deleted: begun again by this one, that attempt would be made a second time."""
+        row = self.rows.get(fact.run.due)
+        if fact.run.due not in self.waiting or row is None or not row.tells_attempt:
+            return True
+        if fact.phase is JobPhase.SUCCEEDED:
+            return True  # one given up as too slow has succeeded after all: no other is needed
+        return row.attempt <= fact.attempt + (fact.phase is JobPhase.FAILED)
+
+    def tells_end_of(self, fact: JobFact) -> bool:
+        """Whether the status has told that the run of this Job ended."""
+        due = fact.run.due
+        if due in self.alive:
+            return False
+        if due in self.ended:
+            return True
+        if due > self.mark or due in self.waiting:
+            return False
+        if len(self.memory.active) < ACTIVE_COUNT:
+            return True
+        # One that names as many as it may leaves out others, which may have ended since.
+        succeeded = fact.phase is JobPhase.SUCCEEDED
+        last = self.memory.last_success if succeeded else self.memory.last_failure
+        return fact.finished is not None and fact.finished <= (last or 0)
+
+    def names(self, run: RunId) -> bool:
+        """Whether the status calls it alive or waiting."""
+        return run.due in self.alive or run.due in self.waiting
+
+
 def take_over(state: State, entry: Entry) -> None:
     """Once: take over the runs of an earlier process from its Jobs and its last status."""
     if entry.settled:
         return
     entry.settled = True
-    memory, entry.memory = entry.memory or EMPTY, None
-    facts = sorted(
-        (fact for fact in state.job_facts.pop(entry.uid, {}).values() if follow.is_of(entry, fact)),
-        key=lambda fact: (fact.run.due, fact.attempt),
-    )
-    attempts: dict[RunId, list[JobFact]] = {}
-    for fact in facts:
-        attempts.setdefault(fact.run, []).append(fact)
-    last_attempt = {run_id: facts[-1] for run_id, facts in attempts.items()}
-    counted = {row.due for row in memory.recent if row.state in ENDED}
-    lost = {row.due for row in memory.recent if row.state is RunState.LOST}
-    # By due time: where a retry was launched since, the status names the attempt before it.
-    alive = {due_of(ref.name) for ref in memory.active}
-    waiting = set(memory.waiting)
-    rows = {row.due: row for row in memory.recent}
-    unnamed = 0
-    for run_id, fact in list(last_attempt.items()):
-        if run_id.due in waiting and _is_outdated(fact, rows.get(run_id.due)):
-            del last_attempt[run_id]
-            continue
-        known = run_id.due <= (memory.mark or 0)
-        ended = fact.phase in (JobPhase.SUCCEEDED, JobPhase.FAILED)
-        finished_before = known and run_id.due not in waiting and _is_told(memory, fact)
-        if run_id.due not in alive and (finished_before or run_id.due in counted):
-            if run_id.due > entry.cursor:
-                entry.decided.add(run_id.due)
-            if ended:
-                history.keep_told(entry, attempts[run_id])
-            elif run_id.due not in lost:
-                state.emit(DeleteJob(fact.ref, "cancelled"))  # as its end, stored, had decided
-            continue
-        unnamed += known and run_id.due not in alive | waiting
-        run = Run(run_id, taken_at=state.now, attempt=fact.attempt, late=True)
-        run.failed_jobs = [earlier.ref for earlier in attempts[run_id][:-1]]
-        entry.runs[run_id] = run
-        if run_id.due > entry.cursor:
-            entry.open[run_id.due] = None
-        follow.follow(state, entry, run, fact)
+    past = _gather(state, entry)
+    last = [facts[-1] for facts in past.attempts.values() if past.speaks_for(facts[-1])]
+    with_jobs = {fact.run for fact in last}
+    ended = {fact.run for fact in last if past.tells_end_of(fact)}
+    for fact in last:
+        if fact.run in ended:
+            _leave_ended(state, entry, past, fact)
+        else:
+            _follow_on(state, entry, past, fact)
     entry.open = dict(sorted(entry.open.items()))
-    with_jobs = set(last_attempt)
-    _remember_waiting(state, entry, memory, attempts, with_jobs=with_jobs)
-    facts_names = {fact.ref.name for fact in facts}
-    _mourn(state, entry, memory, facts_names=facts_names, with_jobs=with_jobs)
-    _mourn_unnamed(state, entry, memory, found=unnamed)
+    _remember_waiting(state, entry, past, with_jobs)
+    _mourn(state, entry, past, with_jobs)
+    _mourn_unnamed(state, entry, past, with_jobs - ended)
 
 
-def _is_outdated(fact: JobFact, row: RecentRun | None) -> bool:
-    """The Job of an attempt after this one failed and was deleted: begun again by this fact, that
-    attempt would be created a second time."""
-    if row is None or not row.tells_attempt or fact.phase is JobPhase.SUCCEEDED:
-        return False  # one given up as too slow has succeeded after all: no other is needed
-    return row.attempt > fact.attempt + (fact.phase is JobPhase.FAILED)
+def _gather(state: State, entry: Entry) -> _Past:
+    memory, entry.memory = entry.memory or EMPTY, None
+    jobs = state.job_facts.pop(entry.uid, {}).values()
+    attempts: dict[RunId, list[JobFact]] = {}
+    for fact in sorted(jobs, key=lambda fact: (fact.run.due, fact.attempt)):
+        if follow.is_of(entry, fact):
+            attempts.setdefault(fact.run, []).append(fact)
+    return _Past(
+        memory=memory,
+        rows={row.due: row for row in memory.recent},
+        ended={row.due: row.state for row in memory.recent if row.state in ENDED},
+        alive={due for ref in memory.active if (due := due_of(ref.name)) is not None},
+        waiting=set(memory.waiting),
+        attempts=attempts,
+    )
 
 
-def _is_told(memory: Memory, fact: JobFact) -> bool:
-    """Whether that a status does not call a run alive means that it told of the run's end: one that
-    names as many as it may leaves out others, which may have ended since."""
-    if len(memory.active) < ACTIVE_COUNT:
-        return True
-    succeeded = fact.phase is JobPhase.SUCCEEDED
-    last = memory.last_success if succeeded else memory.last_failure
-    return fact.finished is not None and fact.finished <= (last or 0)
+def _leave_ended(state: State, entry: Entry, past: _Past, fact: JobFact) -> None:
+    """Its end is stored: its Jobs are history, or were to be deleted and that was not told."""
+    if fact.run.due > entry.cursor:
+        entry.decided.add(fact.run.due)
+    if fact.phase in (JobPhase.SUCCEEDED, JobPhase.FAILED):
+        history.keep_told(entry, past.attempts[fact.run])
+    elif past.ended.get(fact.run.due) is not RunState.LOST:
+        state.emit(DeleteJob(fact.ref, "cancelled"))
 
 
-def _remember_waiting(
-    state: State,
-    entry: Entry,
-    memory: Memory,
-    attempts: Mapping[RunId, list[JobFact]],
-    *,
-    with_jobs: set[RunId],
-) -> None:
+def _follow_on(state: State, entry: Entry, past: _Past, fact: JobFact) -> None:
+    run = Run(fact.run, taken_at=state.now, attempt=fact.attempt, late=True)
+    run.failed_jobs = [earlier.ref for earlier in past.attempts[fact.run][:-1]]
+    entry.runs[run.id] = run
+    if run.id.due > entry.cursor:
+        entry.open[run.id.due] = None
+    follow.follow(state, entry, run, fact)
+
+
+def _remember_waiting(state: State, entry: Entry, past: _Past, with_jobs: set[RunId]) -> None:
     """Runs that waited without a Job: queued, held, or between two attempts."""
-    rows = {row.due: row for row in memory.recent}
-    for due in memory.waiting:
+    for due in past.memory.waiting:
         run_id = RunId(entry.uid, due)
         if run_id in with_jobs or run_id in entry.runs:
             continue
-        row = rows.get(due)
+        row = past.rows.get(due)
         run = Run(run_id, taken_at=state.now, late=True)
-        run.failed_jobs = [fact.ref for fact in attempts.get(run_id, ())]
+        run.failed_jobs = [fact.ref for fact in past.attempts.get(run_id, ())]
         entry.runs[run_id] = run
         if row and row.state is RunState.RETRYING:
             run.state, run.attempt, run.reason = RunState.RETRYING, row.attempt, row.reason
@@ -138,17 +165,14 @@ def _has_not_begun(entry: Entry, row: RecentRun | None) -> bool:
     return row.attempt == 1
 
 
-def _mourn(
-    state: State, entry: Entry, memory: Memory, *, facts_names: set[str], with_jobs: set[RunId]
-) -> None:
+def _mourn(state: State, entry: Entry, past: _Past, with_jobs: set[RunId]) -> None:
     """A run that was alive and has no Job any more is lost: never launched again."""
-    for ref in memory.active:
-        if ref.name in facts_names:
+    there = {fact.ref.name for facts in past.attempts.values() for fact in facts}
+    dues = {row.job: row.due for row in past.memory.recent}
+    for ref in past.memory.active:
+        if ref.name in there:
             continue
-        due = next(
-            (row.due for row in memory.recent if row.job == ref.name),
-            due_of(ref.name),
-        )
+        due = dues.get(ref.name, due_of(ref.name))
         if due is None:
             continue
         run_id = RunId(entry.uid, due)
@@ -169,15 +193,17 @@ def _mourn(
         life.end(state, entry, run, *_how_it_went(entry, due))
 
 
-def _mourn_unnamed(state: State, entry: Entry, memory: Memory, *, found: int) -> None:
+def _mourn_unnamed(state: State, entry: Entry, past: _Past, followed: set[RunId]) -> None:
     """A status counts more active runs than it names. Of those whose Jobs are gone nobody knows
     any more which they were; that they were is counted."""
-    lost = memory.active_count - len(memory.active) - found
-    if len(memory.active) < ACTIVE_COUNT or lost <= 0:
+    active = past.memory.active
+    found = sum(run.due <= past.mark and not past.names(run) for run in followed)
+    lost = past.memory.active_count - len(active) - found
+    if len(active) < ACTIVE_COUNT or lost <= 0:
         return
-    dues = [due for ref in memory.active if (due := due_of(ref.name)) is not None]
-    last = memory.mark or int(state.now)
-    life.lose_unnamed(state, entry, Span(min(dues, default=last), last, lost), "outcome_unknown")
+    last = past.mark or int(state.now)
+    span = Span(min(past.alive, default=last), last, lost)
+    life.lose_unnamed(state, entry, span, "outcome_unknown")
 
 
 def _how_it_went(entry: Entry, due: Instant) -> tuple[RunState, str]:
