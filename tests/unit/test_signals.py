@@ -3,6 +3,8 @@
 import asyncio
 import os
 import signal
+import subprocess
+import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -20,6 +22,26 @@ async def ours() -> AsyncIterator[None]:
     yield
     for number in SIGNALS:
         asyncio.get_running_loop().remove_signal_handler(number)
+
+
+IMPORTS_UNTIL_IT_IS_ENDED = """
+import importlib, os, signal, sys, time
+from evenkeel import cli
+
+def import_module(name):
+    os.kill(os.getpid(), signal.SIGTERM)
+    time.sleep(60)
+
+importlib.import_module = import_module
+sys.argv[1:] = ["run"]
+cli.main()
+"""
+
+
+def test_one_that_comes_while_it_is_imported_ends_it() -> None:
+    """Unhandled, it would end this process too, but not the first one of a container."""
+    done = subprocess.run([sys.executable, "-c", IMPORTS_UNTIL_IT_IS_ENDED], timeout=50)
+    assert done.returncode == 0
 
 
 @pytest.mark.usefixtures("ours")
