@@ -328,14 +328,15 @@ def _moves_on(state: State, entry: Entry) -> bool:
 
 def _begin(state: State, entry: Entry, schedule: Schedule) -> None:
     """Where the reckoning begins: only what is later than all of these counts."""
+    entry.created = schedule.created
     if entry.timing is not None:
-        entry.advance(schedule.created)
+        entry.advance(entry.created)
         return
     # Never seen before. Generation 1 was never edited, so all since its creation is meant;
     # a later one may have been edited a second ago: nothing may fire retroactively.
     since = schedule.created if schedule.generation <= 1 else int(state.now)
     _use_timing(entry, schedule.timing, since=since)
-    entry.rewind(max(since, schedule.created, entry.stored_mark or 0))
+    entry.rewind(max(since, entry.stored_mark or 0))
 
 
 def _timing_changes(state: State, entry: Entry, schedule: Schedule) -> bool:
@@ -347,7 +348,6 @@ def _timing_changes(state: State, entry: Entry, schedule: Schedule) -> bool:
     take.leave(state, entry, refused=accepted is not None and accepted.status == "False")
     before, since = entry.dues, entry.since
     _use_timing(entry, schedule.timing, since=int(state.now))
-    entry.advance(schedule.created)  # where a clock was set back, creation is later than now
     rule = schedule.timing.rule
     told = (
         isinstance(rule, At)

@@ -143,6 +143,8 @@ class Entry:
     placed: Placed | None = None
 
     # progress
+    created: Instant = 0
+    """Nothing is due until then, not even where our clock is behind the API server's."""
     settled: bool = False
     """Its past is reckoned with. Until the Jobs are listed it is not, and nothing is launched."""
     cursor: Instant = 0
@@ -280,8 +282,9 @@ class Entry:
 
     def rewind(self, cursor: Instant) -> None:
         """Look again at what is due after this; ends that are told already stay."""
-        self.cursor = cursor
-        self.decided |= {row.due for row in self.recent if row.state in ENDED and row.due > cursor}
+        self.cursor = max(cursor, self.created)
+        ended = (row.due for row in self.recent if row.state in ENDED)
+        self.decided |= {due for due in ended if due > self.cursor}
 
     def is_taken(self, due: Instant) -> bool:
         """A run, alive or at its end, has this due time already."""

@@ -378,3 +378,10 @@ def test_a_schedule_of_the_future_makes_a_clock_that_is_days_behind_doubtful():
     world.now = ahead + 300
     world.tell(messages.TimeConfirmed(world.now)).run_until(world.now + 90)
     assert world.started() != []
+
+
+def test_by_a_clock_that_is_behind_a_placed_interval_counts_from_its_creation_too():
+    seen = every(60, offset_s=None, created=instant("10:03"))
+    world = World().see(seen).run_until("10:02").see(edited(seen, template_hash="second"))
+    world.run_until("10:05:30")
+    assert world.started() == ["10:03:11", "10:04:11", "10:05:11"]
