@@ -72,7 +72,7 @@ class Operator:
             inbox,
             clock,
             in_flight=settings.creates_in_flight,
-            write_mark=lambda uid: self.status_sync.write_now(uid),
+            write_mark=lambda uid, revision: self.status_sync.write_now(uid, revision),
             count=metrics.create_answered,
             fail=self.fail,
         )

@@ -25,8 +25,9 @@ class Launch:
     run: RunId
     attempt: int
     schedule: Schedule
-    mark_first: bool = False
-    """Store the status before the create: this Job may vanish before the mark is written."""
+    mark_first: int = 0
+    """The status of this revision must be stored before the create: the Job may vanish before its
+    mark is written. 0: it need not."""
     latest: Instant | None = None
     """Later than this it is not to be created: its startingDeadlineSeconds."""
 

@@ -63,7 +63,8 @@ def launch(state: State, entry: Entry, run: Run) -> None:
     latest = None
     if schedule.starting_deadline_s is not None and run.attempt == 1:
         latest = run.id.due + schedule.starting_deadline_s
-    state.emit(Launch(run.id, run.attempt, schedule, mark_first, latest))
+    revision = entry.revision if mark_first else 0
+    state.emit(Launch(run.id, run.attempt, schedule, revision, latest))
 
 
 def wait(

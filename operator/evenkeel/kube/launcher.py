@@ -61,7 +61,7 @@ class Launcher:
         clock: Clock,
         *,
         in_flight: int,
-        write_mark: Callable[[str], Awaitable[bool]],
+        write_mark: Callable[[str, int], Awaitable[bool]],
         count: Callable[[Verdict, float | None], None] = lambda verdict, took_s: None,
         fail: Fail = reraise,
     ) -> None:
@@ -204,7 +204,8 @@ class Launcher:
         schedule = effect.schedule
         name, body = self._rendered(effect)
         ref = JobRef(schedule.ns, name)
-        if effect.mark_first and not await self._write_mark(schedule.uid):
+        mark = effect.mark_first
+        if mark and not await self._write_mark(schedule.uid, mark):
             message = "the status could not be written, and this Job may vanish soon"
             await self._tell(effect, ref, Verdict.HELD, reason=MARK_NOT_WRITTEN, message=message)
             return

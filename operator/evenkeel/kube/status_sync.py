@@ -66,6 +66,8 @@ class StatusSync:
         self._written_at: dict[str, float] = {}
         self._failures: dict[str, int] = {}
         self._versions: dict[str, str] = {}
+        self._stored: dict[str, tuple[int, float]] = {}
+        """The revision stored last, and when its request began."""
         self._writing: dict[str, asyncio.Future[None]] = {}
         self._closed_until = 0.0
         self._closings = 0
@@ -90,9 +92,18 @@ class StatusSync:
             self._waiting[uid] = self._clock.monotonic()
             self._arrived.set()
 
-    async def write_now(self, uid: str) -> bool:
-        """Write before going on; False when it could not be done."""
-        self._waiting.pop(uid, None)
+    async def write_now(self, uid: str, revision: int) -> bool:
+        """Have this revision stored before going on; False when it could not be done. A hundred
+        creates of one schedule need the same one, and would each write it."""
+        waits = self._waiting.pop(uid, None) is not None
+        while (other := self._writing.get(uid)) is not None:
+            await asyncio.wait([other])
+        stored, began = self._stored.get(uid, (0, 0.0))
+        # Not for long: another process may take it back.
+        if stored >= revision and self._clock.monotonic() < began + EVERY_S:
+            if waits:
+                self.dirty(uid)  # for what has changed since
+            return True
         return await self._write(uid)
 
     async def run(self) -> None:
@@ -217,6 +228,7 @@ class StatusSync:
                 return False
             self._failures.pop(uid, None)
             self._versions[uid] = _version(reply)
+            self._stored[uid] = revision, began
             self._inbox.hint(("written", uid), StatusWritten(uid, revision))
             if self._stopping and (newest := self._documents(uid)) and newest[3] > revision:
                 self.dirty(uid)  # nobody reads the inbox any more to find that out
@@ -287,6 +299,7 @@ class StatusSync:
         self._written_at.pop(uid, None)
         self._failures.pop(uid, None)
         self._versions.pop(uid, None)
+        self._stored.pop(uid, None)
 
 
 def _version(reply: Reply) -> str:

@@ -150,7 +150,7 @@ def launcher(
 ) -> Launcher:
     """A launcher that reports to the desk; `mark` says whether the mark can be written."""
 
-    async def write_mark(_: str) -> bool:
+    async def write_mark(_: str, __: int) -> bool:
         return mark
 
     def count(verdict: Verdict, _: float | None) -> None:

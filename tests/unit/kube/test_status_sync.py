@@ -97,7 +97,7 @@ def test_a_write_on_its_way_is_never_overtaken():
         it.dirty(UID)
         await asyncio.sleep(1.5)
         change(it, documents)
-        assert await it.write_now(UID)
+        assert await it.write_now(UID, 2)
 
     sync(api, scenario)
     ends = [call.body["status"]["n"] for call in api.calls]
@@ -221,14 +221,39 @@ def test_after_somebody_elses_write_it_goes_on_from_theirs():
 
 def test_write_now_says_whether_it_is_stored():
     async def stored(it, documents):
-        assert await it.write_now(UID)
+        assert await it.write_now(UID, 1)
 
     async def not_stored(it, documents):
-        assert not await it.write_now(UID)
+        assert not await it.write_now(UID, 1)
 
     sync(ScriptedApi([written()]), stored)
     sync(ScriptedApi([NO_ANSWER]), not_stored)
     sync(ScriptedApi([status(403)]), not_stored)
+
+
+def test_one_write_serves_all_creates_that_need_it():
+    api = ScriptedApi([written()])
+
+    async def scenario(it, documents):
+        change(it, documents)
+        assert all(await asyncio.gather(*(it.write_now(UID, 2) for _ in range(100))))
+
+    sync(api, scenario)
+    assert [call.body["status"]["n"] for call in api.calls] == [2]
+
+
+def test_a_write_serves_no_create_of_a_later_revision_nor_one_that_comes_late():
+    api = ScriptedApi([written()])
+
+    async def scenario(it, documents):
+        assert await it.write_now(UID, 1)
+        change(it, documents)
+        assert await it.write_now(UID, 2)
+        await asyncio.sleep(1.5)
+        assert await it.write_now(UID, 2)
+
+    sync(api, scenario)
+    assert [call.body["status"]["n"] for call in api.calls] == [1, 2, 2]
 
 
 def test_a_schedule_that_is_gone_from_the_scheduler_is_not_written():

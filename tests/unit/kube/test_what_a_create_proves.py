@@ -152,7 +152,7 @@ def as_stored(body=BODY, **status_fields) -> Reply:
     return Reply(200, orjson.dumps(stored))
 
 
-def launch(answers, *, mark_first=False, mark=True, seconds=120.0):
+def launch(answers, *, mark_first=0, mark=True, seconds=120.0):
     """Launch one run; what was reported, and the API it was launched on."""
     desk, api = Desk(), ScriptedApi(answers)
 
@@ -260,7 +260,7 @@ def test_a_server_that_nobody_reaches_holds_the_run():
 
 
 def test_the_mark_is_written_before_a_create_that_asks_for_it():
-    report, api = launch([CREATED], mark_first=True, mark=False)
+    report, api = launch([CREATED], mark_first=1, mark=False)
     assert (report.verdict, report.reason) == (Verdict.HELD, "StatusNotWritten")
     assert api.calls == []
 
