@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
@@ -53,6 +54,27 @@ def timings_in_force(outcome: Outcome, uid: str) -> list[tuple[Any, Instant, Ins
     return spans
 
 
+def marks_ahead_of_an_edit(outcome: Outcome, uid: str) -> Iterator[tuple[Instant, Instant]]:
+    """Where the clock was set back before an edit, the old timing was reckoned up to a mark that
+    lies after `since`: somewhere between that of the status before and that of the first one after
+    it. Which of the two timings it was by, nobody can say there."""
+    for (_, old), (_, new) in itertools.pairwise(outcome.statuses[uid]):
+        edited, marks = since_of(old) != since_of(new), (old.get("mark"), new.get("mark"))
+        if edited and all(marks) and (since_of(new) or "") < marks[0]:
+            yield read_instant(marks[0]), read_instant(marks[1])
+
+
+def wished_between(outcome: Outcome, uid: str, old: Json, new: Json) -> list[Timing]:
+    """What users asked for since the older of two statuses, as far as the newer one knows."""
+    first, last = old.get("observedGeneration", 0), new.get("observedGeneration", 0)
+    wished = [read(item) for item in outcome.specs[uid]]
+    return [
+        schedule.timing
+        for schedule in wished
+        if isinstance(schedule, Schedule) and first < schedule.generation <= last
+    ]
+
+
 def with_its_phase(timing: Timing, status: Json) -> Timing | None:
     """A timing with the phase that this status tells of; None: it needs one, and has none."""
     rule, placement = timing.rule, status.get("placement")
@@ -72,6 +94,13 @@ def every_timing_was_told(outcome: Outcome, uid: str) -> bool:
         for _, status in outcome.statuses[uid]
     ]
     wished = (read(item) for item in outcome.specs[uid])
+    seen_at = {seen for _, seen in told}
+    begins = [*_may_choose_a_phase(outcome, uid), EVER]
+    if any(
+        seen_at.isdisjoint(range(begin, min(end, max(seen_at) + 1)))
+        for begin, end in itertools.pairwise(begins)
+    ):
+        return False
     return all(
         any(
             timing_hash(schedule.timing) == known
@@ -81,6 +110,19 @@ def every_timing_was_told(outcome: Outcome, uid: str) -> bool:
         for schedule in wished
         if isinstance(schedule, Schedule)
     )
+
+
+def _may_choose_a_phase(outcome: Outcome, uid: str) -> Iterator[int]:
+    """Generations that a phase is chosen for: the first, and those that end a suspension or perhaps
+    a pause."""
+    specs = outcome.specs[uid]
+    for before, item in itertools.pairwise([{"spec": {"suspend": True}}, *specs]):
+        schedule = read(item)
+        if not isinstance(schedule, Schedule) or schedule.suspend:
+            continue
+        halted = before["spec"].get("suspend") or schedule.pause_after_failures is not None
+        if halted and with_its_phase(schedule.timing, {}) is None:
+            yield schedule.generation
 
 
 def was_due(outcome: Outcome, job: Created) -> bool:
