@@ -33,6 +33,9 @@ after a crash the attempt was created again whose Job had been        7188
   deleted, because an earlier attempt's Job was all there was
 a deleted schedule that a list no longer showed was taken in again   638
   when its watch, which lagged, told of an edit from before
+a placed interval ran before its schedule's creation where a clock    42401, 43189
+  was set back, and after an edit its due times had no verdict
+a catch-up of runs with a short ttl wrote the status for each create  42527
 """
 
 import pytest
@@ -86,6 +89,9 @@ LATER = (
     3347,
     10108,
     10145,
+    42401,
+    42527,
+    43189,
 )
 
 
