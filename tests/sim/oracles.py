@@ -272,13 +272,15 @@ def _nothing_by_a_timing_that_a_mistake_ended(outcome: Outcome) -> Iterator[str]
             if refused is None or since_of(new) == since_of(old):
                 continue
             mended = read_instant(since_of(new) or "")
-            # A process may have launched by the new timing, and died before it told of it; or by
-            # one between the two that no write told of.
+            # A process may have launched by the new timing, and died before it told of it, or of
+            # its phase; or by one between the two that no write told of.
             told = timing_from_fields(new["timing"]["fields"])
-            timings = [*wished_between(outcome, uid, old, new), told]
-            phased = [with_its_phase(timing, new) for timing in timings if timing is not None]
-            if None in phased:
+            wished = wished_between(outcome, uid, old, new)
+            phases = [with_its_phase(timing, {}) for timing in wished]
+            if None in phases and len(outcome.processes) > 1:
                 continue
+            timings = [*wished, told] if told is not None else wished
+            phased = [with_its_phase(timing, new) for timing in timings]
             for job in outcome.jobs.values():
                 ours = job.uid == uid and refused < job.due <= mended
                 if ours and not any(was_due_by(timing, job) for timing in phased if timing):
