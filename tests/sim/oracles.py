@@ -91,6 +91,7 @@ def _one_job_per_run(outcome: Outcome) -> Iterator[str]:
         # opens the lock (README, Promises).
         opened = any(job.deleted_by == "user" for job in jobs[:-1]) or _deaf_twin(outcome, jobs)
         opened = opened or _on_its_way_when_all_went(outcome, jobs)
+        opened = opened or _on_its_way_when_too_slow(outcome, jobs)
         if attempts != list(range(1, len(jobs) + 1)) and not opened:
             made = ", ".join(f"r{job.attempt} at {job.at:.3f} by {job.who}" for job in jobs)
             yield f"{where}: attempts {attempts}, not one Job each: {made}"
@@ -125,6 +126,14 @@ def _on_its_way_when_all_went(outcome: Outcome, jobs: list[Created]) -> bool:
     schedule_went = all(uid != jobs[0].uid for uid, _, _ in alive(outcome))
     collected = jobs[-1].deleted_at is not None and not jobs[-1].ended
     return "late" in faults_of(outcome) and schedule_went and collected
+
+
+def _on_its_way_when_too_slow(outcome: Outcome, jobs: list[Created]) -> bool:
+    """A request that arrives late, after the Job of its attempt was given up as too slow and
+    deleted, which frees the name: its Job is deleted before it has done anything."""
+    too_slow = has_pending_deadline(outcome, jobs[0].uid)
+    undone = jobs[-1].deleted_at is not None and not jobs[-1].ended
+    return "late" in faults_of(outcome) and too_slow and undone
 
 
 def _never_before_its_time(outcome: Outcome) -> Iterator[str]:
