@@ -289,7 +289,7 @@ def _nothing_by_a_timing_that_a_mistake_ended(outcome: Outcome) -> Iterator[str]
             if None in phases and len(outcome.processes) > 1:
                 continue
             timings = [*wished, told] if told is not None else wished
-            phased = [with_its_phase(timing, new) for timing in timings]
+            phased = [with_its_phase(timing, status) for timing in timings for status in (old, new)]
             for job in outcome.jobs.values():
                 ours = job.uid == uid and refused < job.due <= mended
                 if ours and not any(was_due_by(timing, job) for timing in phased if timing):
