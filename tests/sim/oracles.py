@@ -177,20 +177,21 @@ def _every_due_time_has_one_verdict(outcome: Outcome) -> Iterator[str]:
         where, mark = name_of(outcome, uid), read_instant(status["mark"])
         if not status.get("timing") or not every_timing_was_told(outcome, uid):
             continue  # from when until when another timing was in force, nobody can say
+        in_force = timings_in_force(outcome, uid)
         due = {
             instant
-            for timing, begin, end in timings_in_force(outcome, uid)
+            for timing, begin, end in in_force
             for instant in compile_timing(timing, seed=where).between(begin + 1, min(end, mark) + 1)
         }
         due |= {
             timing.rule.instant  # over before it was asked for: missed, and said so
-            for timing, begin, _ in timings_in_force(outcome, uid)
+            for timing, begin, _ in in_force
             if isinstance(timing.rule, At) and timing.rule.instant <= min(begin, mark)
         }
         either = {
             instant
             for begin, end in marks_ahead_of_an_edit(outcome, uid)
-            for timing, _, _ in timings_in_force(outcome, uid)
+            for timing, _, _ in in_force
             for instant in compile_timing(timing, seed=where).between(begin + 1, end + 1)
         }
         due -= either
@@ -214,7 +215,7 @@ def _every_due_time_has_one_verdict(outcome: Outcome) -> Iterator[str]:
         quiet = int(outcome.now) - QUIET_S
         if "wall" not in outcome.world.tags and status.get("pause") is None:
             suspended = (item.get("spec") or {}).get("suspend")
-            for timing, begin, end in timings_in_force(outcome, uid)[-1:]:
+            for timing, begin, end in in_force[-1:]:
                 compiled, begin = compile_timing(timing, seed=where), max(mark, begin) + 1
                 left = compiled.newest(begin, min(end, quiet), limit=1) if begin < quiet else []
                 if left and not suspended:

@@ -204,8 +204,7 @@ class Launcher:
         schedule = effect.schedule
         name, body = self._rendered(effect)
         ref = JobRef(schedule.ns, name)
-        mark = effect.mark_first
-        if mark and not await self._write_mark(schedule.uid, mark):
+        if effect.mark_first and not await self._write_mark(schedule.uid, effect.mark_first):
             message = "the status could not be written, and this Job may vanish soon"
             await self._tell(effect, ref, Verdict.HELD, reason=MARK_NOT_WRITTEN, message=message)
             return

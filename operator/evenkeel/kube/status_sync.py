@@ -96,8 +96,7 @@ class StatusSync:
         """Have this revision stored before going on; False when it could not be done. A hundred
         creates of one schedule need the same one, and would each write it."""
         waits = self._waiting.pop(uid, None) is not None
-        while (other := self._writing.get(uid)) is not None:
-            await asyncio.wait([other])
+        await self._my_turn(uid)
         stored, began = self._stored.get(uid, (0, 0.0))
         # Not for long: another process may take it back.
         if stored >= revision and self._clock.monotonic() < began + EVERY_S:
@@ -180,14 +179,17 @@ class StatusSync:
     async def _write(self, uid: str) -> bool:
         """One at a time for each schedule, and the document is taken when its turn has come: an
         older one that arrives after a newer takes back a mark that a create relies on."""
-        while (other := self._writing.get(uid)) is not None:
-            await asyncio.wait([other])
+        await self._my_turn(uid)
         done = self._writing[uid] = asyncio.get_running_loop().create_future()
         try:
             return await self._send(uid)
         finally:
             del self._writing[uid]
             done.set_result(None)
+
+    async def _my_turn(self, uid: str) -> None:
+        while (other := self._writing.get(uid)) is not None:
+            await asyncio.wait([other])
 
     async def _send(self, uid: str) -> bool:
         found = self._documents(uid)
