@@ -234,8 +234,8 @@ class Operator:
                 self.launcher.prepare(effect)
             case effects.Launch():
                 self.launcher.launch(effect)
-            case effects.LetGo():
-                self.launcher.let_go(effect)
+            case effects.Withdraw():
+                self.launcher.withdraw(effect)
             case effects.DeleteJob():
                 self.errands.delete_job(effect)
             case effects.FindJob():
@@ -251,11 +251,11 @@ class Operator:
             case effects.Forget(uid=uid):
                 self.status_sync.forget(uid)
                 self.errands.forget(uid)
-            case effects.Recorded():
+            case effects.RunEnded():
                 self._record(effect)
             case effects.Observed(metric=metric, value=value):
                 self.metrics.observed(metric, value)
-            case effects.Told():
+            case effects.KubeEvent():
                 self.events.tell(effect)
             case effects.Log(level=level, event=event, fields=fields):
                 log(event, level=level, **fields)
@@ -264,7 +264,7 @@ class Operator:
                 if not ask.done():
                     ask.set_result(value)
 
-    def _record(self, ended: effects.Recorded) -> None:
+    def _record(self, ended: effects.RunEnded) -> None:
         self.metrics.runs.labels(ended.state.value).inc(ended.count)
         if ended.state is RunState.SKIPPED:
             self.metrics.skipped.labels(ended.reason).inc(ended.count)

@@ -21,12 +21,12 @@ from functools import partial
 from typing import Any
 
 from evenkeel.clock import Clock, SystemClock
-from evenkeel.core.effects import ConfirmTime, Effect, Launch, Log, Recorded
+from evenkeel.core.effects import ConfirmTime, Effect, Launch, Log, RunEnded
 from evenkeel.core.lanes import Lanes
 from evenkeel.core.messages import (
+    CreateResult,
     JobGone,
     JobsListed,
-    Launched,
     Message,
     ScheduleGone,
     ScheduleSeen,
@@ -185,7 +185,7 @@ class Schedule:
         with self._lock:
             return dict(self._ends)
 
-    def _count_end(self, ended: Recorded) -> None:
+    def _count_end(self, ended: RunEnded) -> None:
         with self._lock:
             self._ends[ended.state.value] += ended.count
         if ended.count > 1:
@@ -271,7 +271,7 @@ class _Running:
             while self._last and inbox.offer(self._last[0]):
                 self._last.popleft()
             for effect in self._scheduler.step(clock.now(), clock.monotonic()).effects:
-                if isinstance(effect, Recorded):
+                if isinstance(effect, RunEnded):
                     self._carry_out(effect)
 
     def tell(self, uid: str, message: Message) -> None:
@@ -300,7 +300,7 @@ class _Running:
                     due=effect.run.due,
                     name=effect.schedule.name,
                 )
-            case Recorded():
+            case RunEnded():
                 self._schedule._count_end(effect)
             case ConfirmTime():  # after a sleep of days, say; there is nobody else to ask
                 self._report(TimeConfirmed(self._schedule._clock.now()))
@@ -323,7 +323,7 @@ class _Running:
             name = job_name(launch.schedule.name, launch.run, launch.attempt)
             ref = JobRef(_NAMESPACE, name, str(launch.run))
             self._report(
-                Launched(
+                CreateResult(
                     launch.run, launch.attempt, Verdict.CREATED, ref, self._schedule._clock.now()
                 )
             )

@@ -21,7 +21,7 @@ GATHER_S = 0.008
 """What arrives within it is read by one step. In a herd every message would have a step of its own,
 and the steps would cost more than the messages; due instants are not put off by it."""
 
-AWAY: dict[type[Effect], Callable[[Any], Message]] = {
+OFFLOADED: dict[type[Effect], Callable[[Any], Message]] = {
     BuildIndex: make_index,
     PlanRebalance: make_plan,
     ConfirmRebalance: prove_plan,
@@ -80,7 +80,7 @@ class Loop:
         self._arrived.set()
 
     def _hand_on(self, effect: Effect) -> None:
-        if (work := AWAY.get(type(effect))) is not None:
+        if (work := OFFLOADED.get(type(effect))) is not None:
             away = asyncio.get_running_loop().run_in_executor(None, work, effect)
             away.add_done_callback(self._back)
             return

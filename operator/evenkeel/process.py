@@ -17,7 +17,7 @@ from evenkeel.clock import Clock, SystemClock
 from evenkeel.errors import CannotStart
 from evenkeel.kube import credentials
 from evenkeel.kube.client import KubeClient
-from evenkeel.kube.sights import Sights
+from evenkeel.kube.listener import ScheduleListener
 from evenkeel.kube.surroundings import check_surroundings
 from evenkeel.kube.watch import KopfThread
 from evenkeel.log import log
@@ -71,7 +71,7 @@ async def operating(kubeconfig: Path | None, settings: Settings) -> AsyncIterato
         for sentence in settings.warnings():
             log("setting", level="warning", sentence=sentence)
         loop = asyncio.get_running_loop()
-        sights = Sights(
+        listener = ScheduleListener(
             operator.scheduler.inbox,
             hand_over=loop.call_soon_threadsafe,
             min_interval_s=settings.min_interval_s,
@@ -79,13 +79,13 @@ async def operating(kubeconfig: Path | None, settings: Settings) -> AsyncIterato
         )
         kopf_thread = KopfThread(
             load,
-            sights.see,
+            listener.see,
             namespaces=settings.namespaces,
             on_death=lambda error: loop.call_soon_threadsafe(
                 operator.fail, CannotStart(f"the watch of ScheduledJobs ended: {error}")
             ),
         )
-        operator.pruner.see = sights.see
+        operator.pruner.see = listener.see
         kopf_thread.start()
         running = asyncio.create_task(operator.run())
         pulse = asyncio.create_task(_feel_pulse(clock, operator.metrics.pulse_s.observe))

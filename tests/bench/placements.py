@@ -17,7 +17,7 @@ from tests.bench._measure import percentile
 
 from evenkeel.clock import SystemClock
 from evenkeel.core.effects import Effect, Launch, Observed
-from evenkeel.core.messages import JobsListed, Launched, ScheduleSeen, SchedulesListed
+from evenkeel.core.messages import CreateResult, JobsListed, ScheduleSeen, SchedulesListed
 from evenkeel.core.scheduler import Scheduler
 from evenkeel.loop import Loop
 from evenkeel.model import Instant, Interval, JobRef, Schedule, Timing, Verdict
@@ -58,7 +58,7 @@ async def measured() -> dict[str, float]:
                 late_s.append(clock.now() - run.due)
                 ref = JobRef(schedule.ns, f"{schedule.name}-{run.due}", str(run))
                 scheduler.inbox.offer(
-                    Launched(run, attempt, Verdict.CREATED, ref, sent_at=clock.now())
+                    CreateResult(run, attempt, Verdict.CREATED, ref, sent_at=clock.now())
                 )
             case Observed(metric="placement", value=value):
                 placed_s.append(value)

@@ -312,7 +312,7 @@ def _all_is_written(outcome: Outcome) -> Iterator[str]:
             yield f"{where}: the operator knows an older generation"
         elif status.get("observedGeneration") != item["metadata"]["generation"]:
             yield f"{where}: the status speaks of an older generation"
-        elif entry.queue and not entry.idle and not entry.holding and _is_due(entry, state.now):
+        elif entry.queue and not entry.halted and not entry.occupying and _is_due(entry, state.now):
             yield f"{where}: {len(entry.queue)} are queued, and nobody holds the place"
     known = {item["metadata"]["uid"] for item in outcome.server.objects[SCHEDULED_JOB].values()}
     for uid in set(state.entries) - known:
@@ -359,7 +359,7 @@ def _nothing_is_left_over(outcome: Outcome) -> Iterator[str]:
     jobs = len(outcome.server.objects[JOB])
     for what, size, limit in (
         ("facts of Jobs without a schedule", len(state.job_facts), 0),
-        ("schedules seen early", len(state.early), 0),
+        ("schedules seen early", len(state.unadmitted), 0),
         ("rendered bodies", len(operator.launcher._bodies), due_soon),
         ("launches not wanted", len(operator.launcher._unwanted), 0),
         ("creates under way", operator.launcher.creating, 0),
@@ -376,9 +376,9 @@ def _nothing_is_left_over(outcome: Outcome) -> Iterator[str]:
         # Jobs go when a status that tells of their runs is stored, and one a second is.
         to_delete = len(entry.to_delete) if entry.revision == entry.written else 0
         # Until when one may arrive goes by the wall clock, which may have been set back for hours.
-        doomed = len(entry.doomed) if "wall" not in outcome.world.tags else 0
+        unwanted = len(entry.unwanted) if "wall" not in outcome.world.tags else 0
         for what, size, limit in (
-            ("cancelled creates", doomed, 0),
+            ("cancelled creates", unwanted, 0),
             ("decided above the cursor", len(entry.decided), 20),
             ("finished Jobs", len(entry.finished_jobs), jobs + 1),
             ("Jobs to delete", to_delete, 0),

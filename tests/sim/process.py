@@ -1,7 +1,7 @@
 """One life of the operator: the real `app.Operator` with its launcher, reflectors and writers.
 
-Only kopf is replaced, by our own `Reflector` with the same `Sights`: kopf needs a real server. As
-with kopf, a list does not tell of deletions; the `Pruner` does.
+Only kopf is replaced, by our own `Reflector` with the same `ScheduleListener`: kopf needs a real
+server. As with kopf, a list does not tell of deletions; the `Pruner` does.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from tests.sim.server import Json
 
 from evenkeel.app import Operator
 from evenkeel.kube.api import schedules_path
+from evenkeel.kube.listener import ScheduleListener
 from evenkeel.kube.reflector import Reflector
-from evenkeel.kube.sights import Sights
 from evenkeel.settings import Settings
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ class Process:
         )
         settings = Settings(**play.world.settings)
         self.operator = Operator(self.connection, play.clock, settings)
-        self.sights = Sights(
+        self.listener = ScheduleListener(
             self.operator.scheduler.inbox,
             hand_over=lambda act, *args: act(*args),
             min_interval_s=settings.min_interval_s,
@@ -67,11 +67,11 @@ class Process:
     def listed(self, found: list[Json], listed_at: float) -> None:
         """As kopf: objects of a list have no kind of event."""
         for item in found:
-            self.sights.see(None, item)
+            self.listener.see(None, item)
 
     def changed(self, kind: str, item: Json) -> None:
         """As kopf."""
-        self.sights.see(kind, item)
+        self.listener.see(kind, item)
 
     def _count_steps(self) -> None:
         scheduler, step = self.operator.scheduler, self.operator.scheduler.step

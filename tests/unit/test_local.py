@@ -14,7 +14,7 @@ from evenkeel.core.effects import BuildIndex
 from evenkeel.core.scheduler import make_index
 from evenkeel.errors import BadField
 from evenkeel.local import Schedule
-from evenkeel.loop import AWAY
+from evenkeel.loop import OFFLOADED
 from evenkeel.settings import Settings
 
 DAY_S = 86_400
@@ -94,7 +94,7 @@ def test_and_when_its_index_is_built_on_another_thread(monkeypatch):
         return make_index(build)
 
     monkeypatch.setattr("evenkeel.core.scheduler.INLINE_SCHEDULES", 0)
-    monkeypatch.setitem(AWAY, BuildIndex, make_aside)
+    monkeypatch.setitem(OFFLOADED, BuildIndex, make_aside)
     the_example()
     assert len(built_by) > 100
     assert threading.main_thread() not in built_by

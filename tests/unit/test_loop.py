@@ -66,7 +66,7 @@ def test_an_index_that_cannot_be_built_ends_the_loop(monkeypatch):
     def fails(_):
         raise NoRoomForThis
 
-    monkeypatch.setitem(evenkeel.loop.AWAY, effects.BuildIndex, fails)
+    monkeypatch.setitem(evenkeel.loop.OFFLOADED, effects.BuildIndex, fails)
     with pytest.raises(NoRoomForThis):
         looping(lambda loop, _: asyncio.sleep(10))
 

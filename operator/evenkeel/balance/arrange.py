@@ -13,9 +13,9 @@ from evenkeel.balance.load import LoadMap, folded_at, unseen_at
 from evenkeel.balance.nouns import DAY_SLOTS, WEEK_SLOTS, Member, Move
 from evenkeel.balance.picture import DayPicture, Ints, weighed
 from evenkeel.balance.place import anchor_of, at_anchor, window_of, within_minute
-from evenkeel.balance.runs import Crowd, base_of
+from evenkeel.balance.runs import Members, base_of
 from evenkeel.balance.score import distribution_score, peak_to_mean
-from evenkeel.balance.turns import Limits, Turn, turn_of
+from evenkeel.balance.turns import Limits, MoveRange, turn_of
 from evenkeel.model import DAY_S, SLOT_S, Instant
 from evenkeel.when.zone import load_zone
 
@@ -53,7 +53,7 @@ def arrange(
 def _find(
     load: LoadMap,
     members: Sequence[Member],
-    turns: Mapping[str, Turn],
+    turns: Mapping[str, MoveRange],
     rhythm: Ints,
     past: range,
 ) -> dict[str, Instant]:
@@ -83,7 +83,7 @@ def _find(
 def _rhythm_of(members: Sequence[Member], start: Instant, slots: int) -> Ints:
     """What these members bring to a rhythm picture of so many slots."""
     brought = np.zeros(slots + 1, np.int64)
-    crowd = Crowd(members)
+    crowd = Members(members)
     for second, ordinal in crowd.runs(start, start + slots * SLOT_S):
         brought += weighed(second // SLOT_S, crowd.weight[ordinal], slots + 1)
     for member in members:
@@ -107,7 +107,9 @@ def _day_after(load: LoadMap, chosen: Mapping[str, Instant], now: Instant) -> In
     return load.rhythm_day() - gone + _rhythm_of(after, load.start, DAY_SLOTS)
 
 
-def _moves(load: LoadMap, chosen: Mapping[str, Instant], turns: Mapping[str, Turn]) -> list[Move]:
+def _moves(
+    load: LoadMap, chosen: Mapping[str, Instant], turns: Mapping[str, MoveRange]
+) -> list[Move]:
     """Minutes become seconds: the quietest of its minute for each, in the order of the keys."""
     trial = load.picture.copy()
     _take_out(trial, [load.members[key] for key in chosen], load.start)
@@ -128,14 +130,14 @@ def project(load: LoadMap, moves: Sequence[Move], now: Instant) -> DayPicture:
     """The day's picture after the moves: whole runs, as a recount would find them."""
     picture = load.picture.copy()
     _take_out(picture, [load.members[move.key] for move in moves], load.start)
-    crowd = Crowd([at_anchor(load.members[move.key], move.new_anchor, now) for move in moves])
+    crowd = Members([at_anchor(load.members[move.key], move.new_anchor, now) for move in moves])
     for second, ordinal in crowd.runs(load.start, load.start + DAY_S):
         picture.add_all(second, crowd.weight[ordinal])
     return picture
 
 
 def _take_out(picture: DayPicture, members: Sequence[Member], start: Instant) -> None:
-    crowd = Crowd(members)
+    crowd = Members(members)
     for second, ordinal in crowd.runs(start, start + DAY_S):
         picture.add_all(second, crowd.weight[ordinal], sign=-1)
 

@@ -24,8 +24,8 @@ from evenkeel.balance.nouns import (
 from evenkeel.balance.picture import DayPicture, Ints, moved_on, weighed
 from evenkeel.balance.report import describe
 from evenkeel.balance.runs import (
-    Beat,
-    Crowd,
+    Members,
+    Progression,
     base_of,
     beat_of,
     dues_of,
@@ -44,11 +44,11 @@ class LoadMap:
         """Grows with every change of a member or of the start; equal means nothing happened."""
         self.picture = DayPicture()
         self._members: dict[str, Member] = {}
-        self._beats: dict[str, Beat | None] = {}
+        self._beats: dict[str, Progression | None] = {}
         """Of those that count, as numbers: reducing 10,000 anew would take 40 ms a slot."""
         self._marked: dict[str, Member] = {}
         """Those that count where no run of theirs is: they need a look when time moves on."""
-        self._crowd: Crowd | None = None
+        self._crowd: Members | None = None
         self._week: Ints | None = None
         self._folded: Ints = np.zeros(WEEK_SLOTS, np.int64)
         self._unseen: Ints = np.zeros(WEEK_SLOTS, np.int64)
@@ -120,7 +120,7 @@ class LoadMap:
         counting = [member for member in given.values() if member.counts]
         beats = [beat_of(member) for member in counting]
         self._beats.update(zip((member.key for member in counting), beats, strict=True))
-        crowd = Crowd(counting, beats)
+        crowd = Members(counting, beats)
         self._add_day(crowd, self.start, self.start + DAY_S)
         self._add_week(crowd, self.start, self.start + WEEK_S)
         for member in counting:
@@ -135,11 +135,11 @@ class LoadMap:
         if member.counts:
             self._add_one(member, self._beats.pop(key), sign=-1)
 
-    def crowd(self) -> Crowd:
+    def crowd(self) -> Members:
         """Those that count."""
         if self._crowd is None:
             members = [self._members[key] for key in self._beats]
-            self._crowd = Crowd(members, list(self._beats.values()))
+            self._crowd = Members(members, list(self._beats.values()))
         return self._crowd
 
     def distribution(self, now: Instant, *, rebalanced: Distribution | None = None) -> Distribution:
@@ -187,7 +187,7 @@ class LoadMap:
         self._marked = {member.key: member for member in self.crowd().members}
         self._recount_marks()
 
-    def _add_one(self, member: Member, beat: Beat | None, *, sign: int) -> None:
+    def _add_one(self, member: Member, beat: Progression | None, *, sign: int) -> None:
         self._crowd = None
         weight = sign * member.weight
         day = runs_of(member, beat, self.start, self.start + DAY_S)
@@ -197,11 +197,11 @@ class LoadMap:
             self._week += np.bincount(week // SLOT_S, minlength=WEEK_SLOTS) * weight
         self._mark(member, sign=sign)
 
-    def _add_day(self, crowd: Crowd, a: Instant, b: Instant, *, sign: int = 1) -> None:
+    def _add_day(self, crowd: Members, a: Instant, b: Instant, *, sign: int = 1) -> None:
         for second, ordinal in crowd.runs(a, b):
             self.picture.add_all(second + (a - self.start), crowd.weight[ordinal], sign=sign)
 
-    def _add_week(self, crowd: Crowd, a: Instant, b: Instant) -> None:
+    def _add_week(self, crowd: Members, a: Instant, b: Instant) -> None:
         if self._week is None:
             return
         for second, ordinal in crowd.runs(a, b):

@@ -19,7 +19,7 @@ from evenkeel.balance.nouns import Distribution, Member, Move, Plan, Skip, Stale
 from evenkeel.balance.picture import DayPicture
 from evenkeel.balance.place import at_anchor
 from evenkeel.balance.report import describe
-from evenkeel.balance.runs import Crowd, base_of, is_arithmetic
+from evenkeel.balance.runs import Members, base_of, is_arithmetic
 from evenkeel.balance.score import distribution_score
 from evenkeel.balance.turns import Limits, held_by, turn_of
 from evenkeel.model import Instant
@@ -148,5 +148,5 @@ def _both(
         at_anchor(member, new_anchors[member.key], now) if member.key in new_anchors else member
         for member in there
     ]
-    projected = describe(Crowd(after), picture, load.start, total_jobs=len(load.members))
+    projected = describe(Members(after), picture, load.start, total_jobs=len(load.members))
     return load.distribution(now, rebalanced=projected), projected

@@ -8,7 +8,7 @@ import numpy as np
 
 from evenkeel.balance.nouns import DAY_SLOTS, Distribution, HourLoad
 from evenkeel.balance.picture import DayPicture, Ints, weighed
-from evenkeel.balance.runs import Crowd
+from evenkeel.balance.runs import Members
 from evenkeel.balance.score import distribution_score, peak_bound, peak_to_mean
 from evenkeel.model import DAY_S, SLOT_S, Instant
 
@@ -20,7 +20,7 @@ GAIN_WORTH_IT = 0.10
 
 
 def describe(
-    crowd: Crowd,
+    crowd: Members,
     picture: DayPicture,
     start: Instant,
     *,
@@ -48,7 +48,7 @@ def describe(
     )
 
 
-def _by_hour(crowd: Crowd, start: Instant) -> tuple[tuple[HourLoad, ...], Ints]:
+def _by_hour(crowd: Members, start: Instant) -> tuple[tuple[HourLoad, ...], Ints]:
     """Schedules and runs by UTC hour; and the slots of those that are never moved."""
     runs = np.zeros(HOURS, np.int64)
     fixed = np.zeros(DAY_SLOTS, np.int64)

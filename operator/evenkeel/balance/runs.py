@@ -32,7 +32,7 @@ class Runs(NamedTuple):
     ordinal: Ints
 
 
-class Beat(NamedTuple):
+class Progression(NamedTuple):
     """An interval as numbers: base + k * every_s, from `low` until before `end`."""
 
     base: Instant
@@ -67,7 +67,7 @@ def waits_longer(member: Member) -> bool:
     return member.placed_at is not None and base_of(member.timing) > member.placed_at
 
 
-def beat_of(member: Member) -> Beat | None:
+def beat_of(member: Member) -> Progression | None:
     """The member as numbers, or None if `when` must be asked."""
     timing = member.timing
     if not is_arithmetic(timing):
@@ -77,10 +77,10 @@ def beat_of(member: Member) -> Beat | None:
     if timing.start is not None:
         low = max(low, timing.start)
     end = MAX_INSTANT if timing.end is None else timing.end
-    return Beat(base, low, end, member.interval.every_s)
+    return Progression(base, low, end, member.interval.every_s)
 
 
-def runs_of(member: Member, beat: Beat | None, a: Instant, b: Instant) -> Ints:
+def runs_of(member: Member, beat: Progression | None, a: Instant, b: Instant) -> Ints:
     """One member's runs in [a, b), ascending, as seconds after a."""
     if beat is not None:
         base, low, end, every_s = beat
@@ -92,11 +92,11 @@ def runs_of(member: Member, beat: Beat | None, a: Instant, b: Instant) -> Ints:
     return np.array(counted, np.int64) - a
 
 
-class Crowd:
+class Members:
     """Many members, prepared to be asked for their runs again and again."""
 
     def __init__(
-        self, members: Sequence[Member], beats: Sequence[Beat | None] | None = None
+        self, members: Sequence[Member], beats: Sequence[Progression | None] | None = None
     ) -> None:
         """`beats` are those of the members, where the caller has kept them."""
         if beats is None:

@@ -28,7 +28,7 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
+class MoveRange:
     """One schedule's present rhythm, and the first runs that a new one may begin with."""
 
     last_run: Instant | None
@@ -70,7 +70,7 @@ def _last_run(member: Member, now: Instant) -> Instant | None:
     return last if last > base else None
 
 
-def turn_of(member: Member, now: Instant, limits: Limits) -> Turn | None:
+def turn_of(member: Member, now: Instant, limits: Limits) -> MoveRange | None:
     """None where no first run is in reach, or the schedule has not begun or is ending."""
     every_s, timing = member.interval.every_s, member.timing
     following = _next_run(member, now)
@@ -85,4 +85,4 @@ def turn_of(member: Member, now: Instant, limits: Limits) -> Turn | None:
         high = last + every_s + every_s // 2
     if timing.end is not None:
         high = min(high, timing.end - 1)  # a move must not take its last run away
-    return Turn(last, following, low, high) if low <= high else None
+    return MoveRange(last, following, low, high) if low <= high else None

@@ -9,7 +9,7 @@ import math
 from dataclasses import replace
 
 from evenkeel.core import adopt, follow, halt, late, life, placing, take, wallclock
-from evenkeel.core.effects import CheckTemplate, Forget, LetGo
+from evenkeel.core.effects import CheckTemplate, Forget, Withdraw
 from evenkeel.core.entry import Entry
 from evenkeel.core.messages import ScheduleGone, ScheduleSeen, SchedulesListed
 from evenkeel.core.missed import Missed, Span
@@ -36,7 +36,7 @@ FUTURE_S = 86_400
 """What a status says to have happened later than this from now has not happened."""
 
 
-def guarded(state: State, message: ScheduleSeen) -> None:
+def admit_safely(state: State, message: ScheduleSeen) -> None:
     """One schedule must not stop all others: what nobody foresaw of it is a condition too."""
     try:
         schedule_seen(state, message)
@@ -64,8 +64,8 @@ def schedule_seen(state: State, message: ScheduleSeen) -> None:
     if entry is None and (message.memory.mark or math.inf) > state.now:
         wallclock.suspect(state, [_told(message)])
     if not state.can_tell_what_is_due:
-        state.early[seen.uid] = state.now, message
-        state.early_ordered = False
+        state.unadmitted[seen.uid] = state.now, message
+        state.unadmitted_ordered = False
         return
     if entry is None:
         entry = _first_sight(state, seen, message.memory)
@@ -78,19 +78,21 @@ def schedule_seen(state: State, message: ScheduleSeen) -> None:
         _accept(state, entry, seen)
 
 
-def next_early(state: State, limit: int) -> list[str]:
+def next_unadmitted(state: State, limit: int) -> list[str]:
     """Whom to admit next after the start: those that need a phase come when all the others' load
     is known, or they would be placed on top of it."""
-    if state.early and not state.early_ordered:
-        wallclock.suspect(state, [_told(seen) for _, seen in state.early.values()])
+    if state.unadmitted and not state.unadmitted_ordered:
+        wallclock.suspect(state, [_told(seen) for _, seen in state.unadmitted.values()])
         if state.doubts_clock:
             return []
         # Of two of a name the older one was deleted, and that was not seen.
-        newest = {_key(seen): uid for uid, (_, seen) in state.early.items()}
-        left = [(uid, seen) for uid, seen in state.early.items() if newest[_key(seen[1])] == uid]
-        state.early = dict(sorted(left, key=lambda item: _needs_phase(item[1][1])))
-        state.early_ordered = True
-    return list(itertools.islice(state.early, limit))
+        newest = {_key(seen): uid for uid, (_, seen) in state.unadmitted.items()}
+        left = [
+            (uid, seen) for uid, seen in state.unadmitted.items() if newest[_key(seen[1])] == uid
+        ]
+        state.unadmitted = dict(sorted(left, key=lambda item: _needs_phase(item[1][1])))
+        state.unadmitted_ordered = True
+    return list(itertools.islice(state.unadmitted, limit))
 
 
 def _told(seen: ScheduleSeen) -> Instant | None:
@@ -128,7 +130,7 @@ def _remove(state: State, message: ScheduleGone) -> None:
     """The garbage collector takes the Jobs."""
     entry = state.entries.pop(message.uid, None)
     state.job_facts.pop(message.uid, None)
-    state.early.pop(message.uid, None)
+    state.unadmitted.pop(message.uid, None)
     if state.listed_uids is not None:
         state.listed_uids.discard(message.uid)
     if entry is None:
@@ -137,7 +139,7 @@ def _remove(state: State, message: ScheduleGone) -> None:
         del state.uid_by_key[entry.key]
     for run in entry.runs.values():
         if run.prepared or run.creating:
-            state.emit(LetGo(run.id, run.attempt))
+            state.emit(Withdraw(run.id, run.attempt))
     placing.forget(state, entry)
     state.index_dirty = True
     state.emit(Forget(entry.uid))
@@ -152,7 +154,7 @@ def schedules_listed(state: State, message: SchedulesListed) -> None:
     known = [(entry.uid, entry.ns, entry.name, entry.seen_at) for entry in state.entries.values()]
     known += [
         (uid, seen.schedule.ns, seen.schedule.name, seen_at)
-        for uid, (seen_at, seen) in state.early.items()
+        for uid, (seen_at, seen) in state.unadmitted.items()
     ]
     for uid, ns, name, seen_at in known:
         if uid in message.uids or ns in message.unlisted or seen_at >= message.listed_at:
@@ -178,7 +180,7 @@ def _first_sight(state: State, seen: Schedule | Rejection, memory: Memory) -> En
     entry.resumed_at = memory.resumed_at
     entry.pause = memory.pause
     entry.placed = memory.placed
-    entry.stored_mark = memory.mark
+    entry.mark = memory.mark
     entry.version = memory.version
     if memory.timing is not None:
         _use_timing(entry, memory.timing, since=memory.timing_since or int(state.now))
@@ -233,7 +235,7 @@ def _reject(state: State, entry: Entry, rejection: Rejection) -> None:
     state.condition(entry, "Ready", "False", rejection.reason, sentence)
     state.condition(entry, "Active", "False", "NotAccepted", sentence)
     state.dirty(entry)
-    state.tell(entry, rejection.reason, sentence, warning=True)
+    state.event(entry, rejection.reason, sentence, warning=True)
     state.log("schedule rejected", level="warning", schedule=entry.key, sentence=sentence)
 
 
@@ -290,7 +292,7 @@ def _accept(state: State, entry: Entry, schedule: Schedule) -> None:
     state.dirty(entry)
     state.log("schedule accepted", schedule=entry.key, generation=schedule.generation)
     if _moves_on(state, entry):
-        take.look_at(state, entry)
+        take.take_up_soon(state, entry)
         take.next_in_queue(state, entry)
 
 
@@ -336,7 +338,7 @@ def _begin(state: State, entry: Entry, schedule: Schedule) -> None:
     # a later one may have been edited a second ago: nothing may fire retroactively.
     since = schedule.created if schedule.generation <= 1 else int(state.now)
     _use_timing(entry, schedule.timing, since=since)
-    entry.rewind(max(since, entry.stored_mark or 0))
+    entry.rewind(max(since, entry.mark or 0))
 
 
 def _timing_changes(state: State, entry: Entry, schedule: Schedule) -> bool:
@@ -345,7 +347,7 @@ def _timing_changes(state: State, entry: Entry, schedule: Schedule) -> bool:
     if timing_hash(entry.timing) == timing_hash(schedule.timing):
         return False
     accepted = entry.conditions.get("ScheduleAccepted")
-    take.leave(state, entry, refused=accepted is not None and accepted.status == "False")
+    take.retire_timing(state, entry, refused=accepted is not None and accepted.status == "False")
     before, since = entry.dues, entry.since
     _use_timing(entry, schedule.timing, since=int(state.now))
     rule = schedule.timing.rule

@@ -66,9 +66,9 @@ class _Past:
 
 def take_over(state: State, entry: Entry) -> None:
     """Once: take over the runs of an earlier process from its Jobs and its last status."""
-    if entry.settled:
+    if entry.taken_over:
         return
-    entry.settled = True
+    entry.taken_over = True
     past = _gather(state, entry)
     last = [facts[-1] for facts in past.attempts.values() if past.speaks_for(facts[-1])]
     with_jobs = {fact.run for fact in last}
@@ -80,8 +80,8 @@ def take_over(state: State, entry: Entry) -> None:
             _follow_on(state, entry, past, fact)
     entry.open = dict(sorted(entry.open.items()))
     _remember_waiting(state, entry, past, with_jobs)
-    _mourn(state, entry, past, with_jobs)
-    _mourn_unnamed(state, entry, past, with_jobs - ended)
+    _mark_lost(state, entry, past, with_jobs)
+    _count_unnamed_as_lost(state, entry, past, with_jobs - ended)
 
 
 def _gather(state: State, entry: Entry) -> _Past:
@@ -132,7 +132,9 @@ def _remember_waiting(state: State, entry: Entry, past: _Past, with_jobs: set[Ru
         entry.runs[run_id] = run
         if row and row.state is RunState.RETRYING:
             run.state, run.attempt, run.reason = RunState.RETRYING, row.attempt, row.reason
-            state.again(run, at=max(state.now, _next_attempt_at(entry, row, now=int(state.now))))
+            state.retry_later(
+                run, at=max(state.now, _next_attempt_at(entry, row, now=int(state.now)))
+            )
         elif (row and row.reason == "queued") or (row is None and _queues(entry)):
             run.reason = "queued"
             entry.queue.append(run_id)
@@ -140,7 +142,7 @@ def _remember_waiting(state: State, entry: Entry, past: _Past, with_jobs: set[Ru
             run.attempt, run.reason = row.attempt if row else 1, "held"
             if _has_not_begun(entry, row):  # beyond grace it is one set with all unlaunched ones
                 run.taken_at = min(state.now, due)
-            state.again(run, at=max(state.now, due))
+            state.retry_later(run, at=max(state.now, due))
     take.next_in_queue(state, entry)
 
 
@@ -165,7 +167,7 @@ def _has_not_begun(entry: Entry, row: RecentRun | None) -> bool:
     return row.attempt == 1
 
 
-def _mourn(state: State, entry: Entry, past: _Past, with_jobs: set[RunId]) -> None:
+def _mark_lost(state: State, entry: Entry, past: _Past, with_jobs: set[RunId]) -> None:
     """A run that was alive and has no Job any more is lost: never launched again."""
     there = {fact.ref.name for facts in past.attempts.values() for fact in facts}
     dues = {row.job: row.due for row in past.memory.recent}
@@ -193,7 +195,7 @@ def _mourn(state: State, entry: Entry, past: _Past, with_jobs: set[RunId]) -> No
         life.end(state, entry, run, *_how_it_went(entry, due))
 
 
-def _mourn_unnamed(state: State, entry: Entry, past: _Past, followed: set[RunId]) -> None:
+def _count_unnamed_as_lost(state: State, entry: Entry, past: _Past, followed: set[RunId]) -> None:
     """A status counts more active runs than it names. Of those whose Jobs are gone nobody knows
     any more which they were; that they were is counted."""
     active = past.memory.active

@@ -32,7 +32,7 @@ class DeletionDeadline(Task):
 
 
 @dataclass(frozen=True, slots=True)
-class DoomPassed(Task):
+class UnwantedExpired(Task):
     """A create that got no answer cannot arrive any more."""
 
 

@@ -28,7 +28,7 @@ def get_active_runs(state: State, message: GetActiveRuns) -> None:
     runs = [
         (entry.key, run.id, run.state, run.attempt)
         for entry in state.entries.values()
-        for run in entry.holding
+        for run in entry.occupying
     ]
     state.emit(Answer(message.ask, runs))
 

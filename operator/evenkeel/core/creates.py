@@ -1,14 +1,14 @@
 """What creates prove of runs: their Job exists, is somebody else's, is refused, held, or undone."""
 
 from evenkeel.core import follow, history, late, life, take
-from evenkeel.core.agenda import DoomPassed
+from evenkeel.core.agenda import UnwantedExpired
 from evenkeel.core.effects import Observed
 from evenkeel.core.entry import Entry, Run
 from evenkeel.core.messages import (
     MARK_NOT_WRITTEN,
     NOT_CREATED,
     UNREACHABLE,
-    Launched,
+    CreateResult,
     PutBack,
     Unanswered,
 )
@@ -16,13 +16,13 @@ from evenkeel.core.state import State
 from evenkeel.model import RunState, Verdict
 
 
-def launched(state: State, message: Launched) -> None:
+def launched(state: State, message: CreateResult) -> None:
     """An orchestrator says what its create proved."""
     entry = state.entries.get(message.run.uid)
     if entry is None:
         return  # the schedule is gone; the garbage collector takes the Job
     _release_unreachable(state, entry, message)
-    if (message.run, message.attempt) in entry.doomed:
+    if (message.run, message.attempt) in entry.unwanted:
         _undo(state, entry, message)
         take.next_in_queue(state, entry)
         return
@@ -60,7 +60,7 @@ def unanswered(state: State, message: Unanswered) -> None:
         found[1].silent = found[1].creating
 
 
-def _release_unreachable(state: State, entry: Entry, message: Launched) -> None:
+def _release_unreachable(state: State, entry: Entry, message: CreateResult) -> None:
     """One create that the API server answered tells all who wait for that to go on."""
     if message.reason == UNREACHABLE:
         state.unreachable[entry.uid] = None
@@ -73,33 +73,33 @@ def _release_unreachable(state: State, entry: Entry, message: Launched) -> None:
     state.unreachable.clear()
 
 
-def _undo(state: State, entry: Entry, message: Launched) -> None:
+def _undo(state: State, entry: Entry, message: CreateResult) -> None:
     """The run was cancelled while its create was under way."""
     key = (message.run, message.attempt)
     if message.verdict is Verdict.HELD and message.reason == NOT_CREATED:
-        # It may arrive yet: the doom stays for as long as that, or a cancelled run would run.
-        state.agenda.put(state.now + history.LATE_CREATE_S, DoomPassed(*key))
+        # It may arrive yet: the entry stays as long, or a cancelled run would run.
+        state.agenda.put(state.now + history.LATE_CREATE_S, UnwantedExpired(*key))
         return
-    doom = entry.doomed.pop(key)
+    unwanted_job = entry.unwanted.pop(key)
     if message.verdict in (Verdict.CREATED, Verdict.ADOPTED):
-        life.delete_job(state, entry, message.ref, doom.reason)
+        life.delete_job(state, entry, message.ref, unwanted_job.reason)
 
 
-def doom_passed(state: State, task: DoomPassed) -> None:
+def unwanted_expired(state: State, task: UnwantedExpired) -> None:
     """No Job came of it."""
     entry = state.entries.get(task.run.uid)
     if entry is not None:
-        entry.doomed.pop((task.run, task.attempt), None)
+        entry.unwanted.pop((task.run, task.attempt), None)
 
 
-def _created(state: State, entry: Entry, run: Run, message: Launched) -> None:
+def _created(state: State, entry: Entry, run: Run, message: CreateResult) -> None:
     lateness_s = message.sent_at - run.id.due
     if message.verdict is Verdict.CREATED and run.attempt == 1 and not run.late:
         state.emit(Observed("lateness", max(0.0, lateness_s)))
     if run.state is not RunState.RUNNING:  # the watch may have told of it first
         run.ref = message.ref
         life.running(state, entry, run)
-    state.tell(entry, "Created", f"created job {message.ref.name}")
+    state.event(entry, "Created", f"created job {message.ref.name}")
     state.condition(entry, "Degraded", "False", "AsExpected")
     if message.found is not None:
         follow.follow(state, entry, run, message.found)
@@ -108,7 +108,7 @@ def _created(state: State, entry: Entry, run: Run, message: Launched) -> None:
 def _cannot_be_created(state: State, entry: Entry, run: Run, reason: str, message: str) -> None:
     run.creating = False
     state.condition(entry, "Degraded", "True", reason, message)
-    state.tell(entry, reason, message, warning=True)
+    state.event(entry, reason, message, warning=True)
     state.log("create refused", level="warning", schedule=entry.key, reason=reason)
     words = {"NameTaken": "name_taken", "Refused": "refused"}
     life.end(state, entry, run, RunState.FAILED, words[reason], message=message)
@@ -120,7 +120,9 @@ def put_back(state: State, message: PutBack) -> None:
     entry = state.entries.get(message.run.uid)
     if entry is None:
         return
-    entry.doomed.pop((message.run, message.attempt), None)  # cancelled in its lane: no Job to undo
+    entry.unwanted.pop(
+        (message.run, message.attempt), None
+    )  # cancelled in its lane: no Job to undo
     run = entry.runs.get(message.run)
     if run is None or run.attempt != message.attempt or run.state is not RunState.PENDING:
         return
@@ -128,11 +130,11 @@ def put_back(state: State, message: PutBack) -> None:
     run.prepared = False
     if not state.stopping and run.attempt > 1:
         life.wait(state, entry, run, "held")  # it keeps its place until its schedule goes on
-        state.again(run, at=state.now)
+        state.retry_later(run, at=state.now)
         return
     if not state.stopping:
         run.late = True  # it was there in time, and its schedule may have another timing by now
-        state.again(run, at=state.now)
+        state.retry_later(run, at=state.now)
         return
     if not run.waits and run.attempt == 1:
         run.move(RunState.SCHEDULED)

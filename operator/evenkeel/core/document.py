@@ -26,7 +26,7 @@ TIMING_FIELDS = ("schedule", "dayMatch", "hourly", "interval", "at", "startTime"
 
 def next_dues(entry: Entry, *, now: float, count: int) -> list[Instant]:
     """The next due times; none while nothing may start."""
-    if entry.dues is None or entry.idle:
+    if entry.dues is None or entry.halted:
         return []
     found: list[Instant] = []
     after: Instant | None = int(now)
@@ -57,7 +57,7 @@ def status_document(entry: Entry, *, now: float) -> dict[str, Any]:
         "consecutiveFailures": entry.consecutive_failures,
         "counts": {name: entry.counts.get(name, 0) for name in COUNTED},
         "countsSince": _moment(entry.counts_since),
-        "mark": _moment(entry.mark(now)),
+        "mark": _moment(entry.reach_mark(now)),
         "timing": _timing(entry),
         "suspendedSince": _moment(entry.suspended_since),
         "resumedAt": _moment(entry.resumed_at),
@@ -82,7 +82,7 @@ def status_document(entry: Entry, *, now: float) -> dict[str, Any]:
 def say_whether_active(entry: Entry, *, now: float) -> None:
     """A schedule that is never due again says so. Asked before the document is written: that a
     last due time has passed is no event that anybody tells of."""
-    if entry.idle:
+    if entry.halted:
         return
     ended = not next_dues(entry, now=now, count=1)
     old = entry.conditions.get("Active")

@@ -33,7 +33,7 @@ class Launch:
 
 
 @dataclass(frozen=True, slots=True)
-class LetGo:
+class Withdraw:
     """A prepared run is not wanted any more: its schedule changed or went, or it was cancelled."""
 
     run: RunId
@@ -128,7 +128,7 @@ class ConfirmRebalance:
 
 
 @dataclass(frozen=True, slots=True)
-class Recorded:
+class RunEnded:
     """A run, or a span of `count` due times as a whole, has come to an end."""
 
     uid: str
@@ -153,7 +153,7 @@ class Observed:
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class KubeEvent:
     """A Kubernetes Event on the ScheduledJob, for what its owner must know."""
 
     uid: str
@@ -189,7 +189,7 @@ class Stopped:
 Effect = (
     Prepare
     | Launch
-    | LetGo
+    | Withdraw
     | DeleteJob
     | FindJob
     | LookAtPods
@@ -200,9 +200,9 @@ Effect = (
     | BuildIndex
     | PlanRebalance
     | ConfirmRebalance
-    | Recorded
+    | RunEnded
     | Observed
-    | Told
+    | KubeEvent
     | Log
     | Answer
     | Stopped

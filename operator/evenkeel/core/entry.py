@@ -108,7 +108,7 @@ class FinishedJob:
 
 
 @dataclass(frozen=True, slots=True)
-class Doom:
+class Unwanted:
     """A Job that is not wanted, should there ever be one."""
 
     reason: str
@@ -145,7 +145,7 @@ class Entry:
     # progress
     created: Instant = 0
     """Nothing is due until then, not even where our clock is behind the API server's."""
-    settled: bool = False
+    taken_over: bool = False
     """Its past is reckoned with. Until the Jobs are listed it is not, and nothing is launched."""
     cursor: Instant = 0
     """Every due time up to here has been taken up or has a verdict."""
@@ -157,12 +157,12 @@ class Entry:
     hold_until: float = 0.0
     """Before it none is sent."""
     hold_message: str = ""
-    word_by: float | None = None
+    answers_awaited_until: float | None = None
     """Until then those that are held wait for word of creates that got no answer."""
     decided: set[Instant] = field(default_factory=set)
     """Above the cursor and already at their end (seen after a restart): not to be taken again."""
-    stored_mark: Instant | None = None
-    written_mark: Instant = 0
+    mark: Instant | None = None
+    stored_mark: Instant = 0
     """The mark of the status that is known to be stored."""
     sent: tuple[int, Instant] = (0, 0)
     """Revision and mark of the document taken last."""
@@ -172,7 +172,7 @@ class Entry:
     # runs
     runs: dict[RunId, Run] = field(default_factory=dict)
     queue: deque[RunId] = field(default_factory=deque)
-    doomed: dict[tuple[RunId, int], Doom] = field(default_factory=dict)
+    unwanted: dict[tuple[RunId, int], Unwanted] = field(default_factory=dict)
     """Ended while a create of theirs might still arrive: deleted when it turns out to exist."""
     finished_jobs: list[FinishedJob] = field(default_factory=list)
     to_delete: list[tuple[int, JobRef, str]] = field(default_factory=list)
@@ -201,25 +201,25 @@ class Entry:
         """`namespace/name`."""
         return f"{self.ns}/{self.name}"
 
-    def mark(self, now: float) -> Instant | None:
+    def reach_mark(self, now: float) -> Instant | None:
         """Every due time up to here has a verdict or stands in `waiting`. It never goes back, so
         it must not run ahead: an edit may yet make earlier times due."""
         if not self.cursor:
-            return self.stored_mark
+            return self.mark
         reached = min(next(iter(self.open)) - 1 if self.open else self.cursor, int(now))
-        if self.stored_mark is None or reached > self.stored_mark:
-            self.stored_mark = reached
-        return self.stored_mark
+        if self.mark is None or reached > self.mark:
+            self.mark = reached
+        return self.mark
 
     @property
-    def idle(self) -> bool:
+    def halted(self) -> bool:
         """Nothing new may start: invalid, suspended, paused, or not yet settled."""
         return (
             self.schedule is None
             or self.dues is None
             or self.schedule.suspend
             or self.pause is not None
-            or not self.settled
+            or not self.taken_over
         )
 
     @property
@@ -228,7 +228,7 @@ class Entry:
         return self.schedule is not None and self.schedule.concurrency is not Concurrency.ALLOW
 
     @property
-    def holding(self) -> list[Run]:
+    def occupying(self) -> list[Run]:
         """Runs that hold their place: from launch to their end, waiting for a retry included."""
         return [
             run

@@ -30,16 +30,16 @@ def job_seen(state: State, message: JobSeen) -> None:
     """A Job of ours was added or modified."""
     fact = message.fact
     entry = state.entries.get(fact.run.uid)
-    if entry is None or not entry.settled:
+    if entry is None or not entry.taken_over:
         state.job_facts.setdefault(fact.run.uid, {})[fact.ref.uid] = fact
         return
     if not is_of(entry, fact):
         return
-    doom = entry.doomed.get((fact.run, fact.attempt))
-    if doom is not None:
-        if not doom.late:
-            del entry.doomed[fact.run, fact.attempt]
-        life.delete_job(state, entry, fact.ref, doom.reason)
+    unwanted_job = entry.unwanted.get((fact.run, fact.attempt))
+    if unwanted_job is not None:
+        if not unwanted_job.late:
+            del entry.unwanted[fact.run, fact.attempt]
+        life.delete_job(state, entry, fact.ref, unwanted_job.reason)
         return
     run = entry.runs.get(fact.run)
     if run is None:
@@ -102,7 +102,9 @@ def _attempt_failed(state: State, entry: Entry, run: Run, fact: JobFact) -> None
         life.end(
             state, entry, run, RunState.FAILED, reason, message=message, finished=fact.finished
         )
-        state.tell(entry, "Failed", f"job {fact.ref.name} failed: {reason} {message}", warning=True)
+        state.event(
+            entry, "Failed", f"job {fact.ref.name} failed: {reason} {message}", warning=True
+        )
         return
     if fact.ref.uid:
         run.failed_jobs.append(fact.ref)
@@ -114,11 +116,11 @@ def _attempt_failed(state: State, entry: Entry, run: Run, fact: JobFact) -> None
     delay_s = retry_delay_s(entry.retry, run.attempt)
     life.wait(state, entry, run, reason, failed_at=failed_at)
     run.started = run.phase = None  # told above; of the next Job nothing is known yet
-    state.again(run, at=max(state.now, failed_at + delay_s))
+    state.retry_later(run, at=max(state.now, failed_at + delay_s))
     state.log(
         "run retries", schedule=entry.key, attempt=run.attempt, delay_s=delay_s, reason=reason
     )
-    state.tell(
+    state.event(
         entry,
         "Retrying",
         f"job {fact.ref.name} failed: {f'{reason} {fact.message}'.strip()}; attempt {run.attempt} "
@@ -137,7 +139,7 @@ def job_gone(state: State, message: JobGone) -> None:
     """A Job of ours was deleted, by whoever's hand."""
     fact = message.fact
     entry = state.entries.get(fact.run.uid)
-    if entry is None or not entry.settled:
+    if entry is None or not entry.taken_over:
         facts = state.job_facts.get(fact.run.uid, {})
         facts.pop(fact.ref.uid, None)
         if not facts:
@@ -183,7 +185,7 @@ def _lose(state: State, entry: Entry, run: Run, how: str) -> None:
     name = run.ref.name if run.ref else ""
     sentence = f"job {name} of the run due {rfc3339.show(run.id.due)} {how}"
     life.end(state, entry, run, RunState.LOST, "job_deleted", message=sentence)
-    state.tell(entry, "Lost", sentence, warning=True)
+    state.event(entry, "Lost", sentence, warning=True)
 
 
 def jobs_listed(state: State, message: JobsListed) -> None:
@@ -310,7 +312,7 @@ def pods_looked_at(state: State, message: PodsLookedAt) -> None:
         message=message.message,
         finished=int(state.now),
     )
-    life.doom_late_create(state, entry, run, message.reason)
+    life.refuse_late_create(state, entry, run, message.reason)
     follow(state, entry, run, fact)
     life.delete_job(state, entry, ref, message.reason)
     take.next_in_queue(state, entry)

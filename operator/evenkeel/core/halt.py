@@ -41,7 +41,7 @@ def end_pause(state: State, entry: Entry, *, why: str) -> None:
     _go_on(state, entry, reason="paused")
     entry.pause = None
     entry.consecutive_failures = 0
-    state.tell(entry, "Resumed", why)
+    state.event(entry, "Resumed", why)
 
 
 def _go_on(state: State, entry: Entry, *, reason: str) -> None:
@@ -49,4 +49,4 @@ def _go_on(state: State, entry: Entry, *, reason: str) -> None:
     take.pass_over(state, entry, reason=reason)
     for run in entry.runs.values():
         if run.state is RunState.RETRYING:
-            state.again(run, at=max(state.now, run.retry_at))
+            state.retry_later(run, at=max(state.now, run.retry_at))

@@ -66,7 +66,7 @@ def clean(entry: Entry, now: float) -> list[DeleteJob]:
             key=lambda job: (job.finished, job.due),
         )
         for job in jobs[: max(0, len(jobs) - keep)]:
-            stored = job.revision <= entry.written and job.due <= entry.written_mark
+            stored = job.revision <= entry.written and job.due <= entry.stored_mark
             if stored and job.keep_until <= now:
                 entry.finished_jobs.remove(job)
                 gone.append(DeleteJob(job.ref, "history"))

@@ -9,7 +9,7 @@ outage and those of its last seconds besides.
 import math
 
 from evenkeel.core import life
-from evenkeel.core.effects import LetGo
+from evenkeel.core.effects import Withdraw
 from evenkeel.core.entry import Entry, Run
 from evenkeel.core.messages import TOO_MANY_REQUESTS
 from evenkeel.core.missed import WHY_NOT, Missed, Span, settle
@@ -23,10 +23,10 @@ CATCH_UP_NAMES_LIMIT = 10_000
 HELD_RETRY_LIMIT_S = 30
 """A quota that heals is noticed within this; a schedule that never fits asks twice a minute."""
 
-WORD_S = 60.0
+ANSWER_WAIT_S = 60.0
 """So long the set waits for them: a reading by name takes 10 s to fail, and pauses as long."""
 
-WORD_PAUSE_S = 1.0
+ANSWER_LOOK_S = 1.0
 
 GRACE_SHARE = 0.25
 """Of grace, a pause within it is no longer. After tries at 1, 3, 7 and 15 s the next one came at
@@ -59,7 +59,7 @@ def give_back(state: State, entry: Entry, runs: list[Run]) -> None:
     """Runs that have not begun become due times again that are nobody's."""
     for run in runs:
         if run.prepared:
-            state.emit(LetGo(run.id, run.attempt))
+            state.emit(Withdraw(run.id, run.attempt))
         del entry.runs[run.id]
         entry.open.pop(run.id.due, None)
         entry.rewind(min(entry.cursor, run.id.due - 1))
@@ -90,7 +90,7 @@ def unclaimed(entry: Entry, first: Instant, end: Instant) -> Span | None:
 def miss(state: State, entry: Entry, missed: Missed) -> None:
     """Nobody was there in time: counted as one span, and said to the owner."""
     life.end_span(state, entry, missed.span, RunState.MISSED, missed.reason)
-    state.tell(entry, "Missed", f"{missed.span} missed: {missed.reason}", warning=True)
+    state.event(entry, "Missed", f"{missed.span} missed: {missed.reason}", warning=True)
 
 
 def not_begun(run: Run) -> bool:
@@ -188,7 +188,7 @@ def give_up(state: State, entry: Entry, runs: list[Run], reason: str) -> None:
         why = f"could not be created in time: {run.message}"
         what = why if run.message else f"was missed: {reason}"
         life.end(state, entry, run, RunState.MISSED, reason, message=run.message)
-        state.tell(entry, "Missed", f"the run due {rfc3339.show(run.id.due)} {what}", warning=True)
+        state.event(entry, "Missed", f"the run due {rfc3339.show(run.id.due)} {what}", warning=True)
 
 
 # --- held runs ------------------------------------------------------------------------------------
@@ -231,7 +231,7 @@ def release(state: State, entry: Entry) -> None:
     state.log("creates go on", schedule=entry.key, tries=entry.held_count)
     entry.held_count, entry.hold_until = 0, 0.0
     for run in entry.held:
-        state.again(run, at=state.now)
+        state.retry_later(run, at=state.now)
 
 
 def try_again(state: State, entry: Entry, run: Run) -> None:
@@ -241,21 +241,21 @@ def try_again(state: State, entry: Entry, run: Run) -> None:
     overdue = any(state.now > one.taken_at + grace_s for one in held_firsts(entry))
     if run.attempt > 1 or not overdue:
         launch(state, entry, run)
-    elif _awaits_word(state, entry):
-        state.again(run, at=state.now + WORD_PAUSE_S)
+    elif _awaits_answers(state, entry):
+        state.retry_later(run, at=state.now + ANSWER_LOOK_S)
     else:
         _settle(state, entry)
 
 
-def _awaits_word(state: State, entry: Entry) -> bool:
+def _awaits_answers(state: State, entry: Entry) -> bool:
     """Creates without an answer belong to the set, if they come to nothing: after an outage that
     swallowed them they are found out one by one, and as many sets would run as many late."""
     if not any(run.silent for run in entry.runs.values()):
-        entry.word_by = None
+        entry.answers_awaited_until = None
         return False
-    if entry.word_by is None:
-        entry.word_by = state.now + WORD_S
-    return state.now < entry.word_by
+    if entry.answers_awaited_until is None:
+        entry.answers_awaited_until = state.now + ANSWER_WAIT_S
+    return state.now < entry.answers_awaited_until
 
 
 def _wait(state: State, entry: Entry, run: Run, *, since: float) -> None:
@@ -265,4 +265,4 @@ def _wait(state: State, entry: Entry, run: Run, *, since: float) -> None:
     run.message = entry.hold_message
     if run.state is not RunState.RETRYING:
         life.wait(state, entry, run, "held")
-    state.again(run, at=entry.hold_until)
+    state.retry_later(run, at=entry.hold_until)

@@ -7,9 +7,9 @@ mark, so that no step forgets one of them. Whether a step is allowed, `entry.Run
 from collections import deque
 
 from evenkeel.core import history
-from evenkeel.core.agenda import DoomPassed, Start
-from evenkeel.core.effects import Launch, LetGo, Prepare, Recorded
-from evenkeel.core.entry import Doom, Entry, Run
+from evenkeel.core.agenda import Start, UnwantedExpired
+from evenkeel.core.effects import Launch, Prepare, RunEnded, Withdraw
+from evenkeel.core.entry import Entry, Run, Unwanted
 from evenkeel.core.missed import Span
 from evenkeel.core.state import State
 from evenkeel.model import Instant, JobRef, RunId, RunState
@@ -50,7 +50,7 @@ def launch(state: State, entry: Entry, run: Run) -> None:
     set_back = run.id.due > state.now  # the clock: its instant is to come once more
     if set_back or (mark_first and not entry.may_mark_first(run)):
         run.late = True  # it was there in time, and waits for others as it would in a lane
-        state.again(run, at=state.now + ROOM_PAUSE_S)
+        state.retry_later(run, at=state.now + ROOM_PAUSE_S)
         return
     if run.state is RunState.RETRYING:
         run.move(RunState.PENDING)
@@ -84,7 +84,7 @@ def running(state: State, entry: Entry, run: Run) -> None:
     if run.state is RunState.SCHEDULED:  # put back, and then created by another process
         run.move(RunState.PENDING)
     if run.prepared and not run.creating:  # by another process: what was rendered is waste
-        state.emit(LetGo(run.id, run.attempt))
+        state.emit(Withdraw(run.id, run.attempt))
     run.creating = False
     run.prepared = False
     run.reason = ""
@@ -110,12 +110,12 @@ def end(
     if run.reason == "queued":
         entry.queue = deque(waiting for waiting in entry.queue if waiting != run.id)
     if run.creating:
-        entry.doomed[run.id, run.attempt] = Doom(reason)
-        state.emit(LetGo(run.id, run.attempt))  # if it still waits in its lane, none is created
+        entry.unwanted[run.id, run.attempt] = Unwanted(reason)
+        state.emit(Withdraw(run.id, run.attempt))  # if it still waits in its lane, none is created
     elif run.prepared:
-        state.emit(LetGo(run.id, run.attempt))
+        state.emit(Withdraw(run.id, run.attempt))
     if run.state is RunState.PENDING and not run.creating:
-        doom_late_create(state, entry, run, reason)
+        refuse_late_create(state, entry, run, reason)
     run.move(how)
     run.reason, run.message = reason, message
     entry.runs.pop(run.id, None)
@@ -127,7 +127,7 @@ def end(
     _count(state, entry, how, run.id.due, finished)
     history.keep_those_of(entry, run, how, finished)
     state.emit(
-        Recorded(
+        RunEnded(
             uid=entry.uid,
             key=entry.key,
             first=run.id.due,
@@ -151,7 +151,7 @@ def lose_unnamed(state: State, entry: Entry, span: Span, reason: str) -> None:
     entry.last_failure = max(entry.last_failure or 0, int(state.now))
     entry.consecutive_failures += span.count
     _record_span(state, entry, span, RunState.LOST, reason)
-    state.tell(entry, "Lost", f"{span} lost: {reason}", warning=True)
+    state.event(entry, "Lost", f"{span} lost: {reason}", warning=True)
 
 
 def end_span(state: State, entry: Entry, span: Span, how: RunState, reason: str) -> None:
@@ -167,7 +167,7 @@ def _record_span(state: State, entry: Entry, span: Span, how: RunState, reason: 
     entry.count(how, span.count)
     entry.last_result = how.value
     state.emit(
-        Recorded(
+        RunEnded(
             uid=entry.uid,
             key=entry.key,
             first=span.first,
@@ -185,14 +185,14 @@ def call_back(state: State, entry: Entry) -> None:
     that is on its way arrives, and counts."""
     for run in entry.runs.values():
         if run.creating:
-            state.emit(LetGo(run.id, run.attempt))
+            state.emit(Withdraw(run.id, run.attempt))
 
 
 def cancel(state: State, entry: Entry, run: Run, reason: str) -> None:
     """End a run whatever it is doing; its Job goes, its record stays."""
     ref = run.ref if run.state is RunState.RUNNING else None
     if ref is not None:
-        doom_late_create(state, entry, run, reason)
+        refuse_late_create(state, entry, run, reason)
     end(state, entry, run, RunState.CANCELLED, reason)
     if ref is not None:
         delete_job(state, entry, ref, reason, told=run.told)
@@ -208,12 +208,12 @@ def delete_job(
 # --- what the steps share ------------------------------------------------------------------------
 
 
-def doom_late_create(state: State, entry: Entry, run: Run, reason: str) -> None:
+def refuse_late_create(state: State, entry: Entry, run: Run, reason: str) -> None:
     """A create that got no answer may arrive yet: its Job would run beside what was decided."""
     until = (run.unanswered_at or float("-inf")) + history.LATE_CREATE_S
     if state.now < until:
-        entry.doomed[run.id, run.attempt] = Doom(reason, late=True)
-        state.agenda.put(until, DoomPassed(run.id, run.attempt))
+        entry.unwanted[run.id, run.attempt] = Unwanted(reason, late=True)
+        state.agenda.put(until, UnwantedExpired(run.id, run.attempt))
 
 
 def _let_mark_pass(state: State, entry: Entry, due: Instant) -> None:
@@ -252,7 +252,7 @@ def _pause_if_it_fails_too_often(state: State, entry: Entry, due: Instant) -> No
         state.condition(entry, "Active", "False", "Paused", reason)
     state.index_dirty = True
     state.reweigh[entry.uid] = None
-    state.tell(entry, "Paused", reason, warning=True)
+    state.event(entry, "Paused", reason, warning=True)
     state.log("schedule paused", level="warning", schedule=entry.key, reason=reason)
 
 

@@ -87,7 +87,7 @@ it got no answer and there is no Job; the mark that had to come first is not sto
 
 
 @dataclass(frozen=True, slots=True)
-class Launched:
+class CreateResult:
     """An orchestrator is done with one attempt: what its create proved."""
 
     run: RunId
@@ -242,7 +242,7 @@ Message = (
     | JobSeen
     | JobGone
     | JobsListed
-    | Launched
+    | CreateResult
     | PutBack
     | Unanswered
     | PodsLookedAt

@@ -166,8 +166,8 @@ def _move(state: State, moving: Moving, move: Move) -> None:
             ),
         ),
     )
-    take.look_at(state, entry)
-    state.tell(entry, "Moved", entry.placed.reason)
+    take.take_up_soon(state, entry)
+    state.event(entry, "Moved", entry.placed.reason)
     state.emit(Observed("placed_rebalance", 1))
     moving.made.append(again)
 
@@ -206,7 +206,7 @@ def _limits(state: State, entries: Collection[Entry]) -> Limits:
         pre_schedule_s=state.settings.pre_schedule_s,
         cooldown_s=state.settings.placement_cooldown_s,
         protection_window_s=state.settings.protection_window_s,
-        running=frozenset(entry.key for entry in entries if entry.holding),
+        running=frozenset(entry.key for entry in entries if entry.occupying),
         last_runs={
             entry.key: entry.last_schedule or entry.placed.placed_at
             for entry in entries

@@ -84,12 +84,12 @@ def choose(state: State, entry: Entry, schedule: Schedule) -> None:
         )
     else:
         state.log("placed new job", job_id=entry.key, slot=found.slot, load=found.load)
-    state.tell(entry, "Placed", found.reason)
+    state.event(entry, "Placed", found.reason)
 
 
 def change_phase(state: State, entry: Entry, placed: Placed) -> None:
     """From now on due by this phase; what was due by the old one until now is reckoned first."""
-    take.leave(state, entry)
+    take.retire_timing(state, entry)
     entry.placed = placed
     compile_in_force(entry)
     state.reindex(entry)

@@ -25,14 +25,14 @@ from evenkeel.core import (
     take,
     wallclock,
 )
-from evenkeel.core.agenda import DeletionDeadline, DoomPassed, PendingDeadline, Start
+from evenkeel.core.agenda import DeletionDeadline, PendingDeadline, Start, UnwantedExpired
 from evenkeel.core.document import say_whether_active, status_document
 from evenkeel.core.effects import (
     BuildIndex,
     Effect,
-    LetGo,
     Observed,
     Stopped,
+    Withdraw,
     WriteStatus,
 )
 from evenkeel.core.inbox import Inbox
@@ -103,7 +103,7 @@ class Scheduler:
             return None
         say_whether_active(entry, now=self.state.now)
         document = status_document(entry, now=self.state.now)
-        entry.sent = (entry.revision, entry.stored_mark or 0)
+        entry.sent = (entry.revision, entry.mark or 0)
         return entry.ns, entry.name, document, entry.revision
 
     def version(self, uid: str) -> str:
@@ -122,7 +122,7 @@ class Scheduler:
         if state.doubts_clock or state.index_building:
             return
         entries = sorted(
-            (entry for entry in state.entries.values() if not entry.idle and entry.dues),
+            (entry for entry in state.entries.values() if not entry.halted and entry.dues),
             key=lambda entry: (entry.ns, entry.name),
         )
         origin = math.floor(state.now - state.settings.grace_s)
@@ -167,7 +167,7 @@ class Scheduler:
         end = math.floor(state.now + state.settings.pre_schedule_s) + 1
         if start > state.looked_until:  # stalled, perhaps before it looked for the first time
             for entry in state.entries.values():
-                if not entry.idle:
+                if not entry.halted:
                     take.catch_up(state, entry)
         if index.generation == state.looked_generation and state.looked_until <= end:
             start = max(start, state.looked_until)
@@ -188,8 +188,8 @@ class Scheduler:
                     take.start(state, task)
                 case PendingDeadline() as task:
                     follow.pending_deadline(state, task)
-                case DoomPassed() as task:
-                    creates.doom_passed(state, task)
+                case UnwantedExpired() as task:
+                    creates.unwanted_expired(state, task)
                 case DeletionDeadline() as task:
                     follow.deletion_deadline(state, task)
         return state.agenda.next_at <= state.now
@@ -205,8 +205,8 @@ class Scheduler:
                 heavy = isinstance(message, messages.ScheduleSeen)
                 left -= MESSAGES_PER_STEP // SCHEDULES_PER_STEP if heavy else 1
         if state.can_tell_what_is_due:
-            for uid in admit.next_early(state, SCHEDULES_PER_STEP):
-                admit.guarded(state, state.early.pop(uid)[1])
+            for uid in admit.next_unadmitted(state, SCHEDULES_PER_STEP):
+                admit.admit_safely(state, state.unadmitted.pop(uid)[1])
         moving.go_on(state)
         placing.load(state)
 
@@ -217,7 +217,7 @@ class Scheduler:
         for entry in state.entries.values():
             for run in entry.runs.values():
                 if run.prepared and not run.creating:
-                    state.emit(LetGo(run.id, run.attempt))
+                    state.emit(Withdraw(run.id, run.attempt))
         state.emit(Stopped())
 
     def _status_written(self, message: messages.StatusWritten) -> None:
@@ -226,7 +226,7 @@ class Scheduler:
             entry.written = max(entry.written, message.revision)
             revision, mark = entry.sent
             if message.revision >= revision:
-                entry.written_mark = mark
+                entry.stored_mark = mark
             if entry.revision > entry.written:
                 self.state.emit(WriteStatus(entry.uid))
             self.state.effects += history.clean(entry, self.state.now)
@@ -238,7 +238,7 @@ class Scheduler:
         status = {True: "True", False: "False", None: "Unknown"}[message.accepted]
         self.state.condition(entry, "TemplateAccepted", status, message.reason, message.message)
         if message.accepted is False:
-            self.state.tell(entry, "TemplateRefused", message.message, warning=True)
+            self.state.event(entry, "TemplateRefused", message.message, warning=True)
             # Not the sentence: it quotes the template.
             self.state.log("template refused", level="warning", schedule=entry.key)
 
@@ -265,7 +265,7 @@ class Scheduler:
         state = self.state
         if more_runs or len(self.inbox):
             return state.now
-        if state.can_tell_what_is_due and (state.early or state.moving):
+        if state.can_tell_what_is_due and (state.unadmitted or state.moving):
             return state.now
         latest = state.now + state.settings.loop_interval_s
         if state.stopping or not state.can_tell_what_is_due:
@@ -282,7 +282,7 @@ class Scheduler:
     def ready(self) -> bool:
         """All schedules that were listed are known, their past is settled, an index stands."""
         state = self.state
-        if not state.jobs_listed or state.listed_uids is None or state.early:
+        if not state.jobs_listed or state.listed_uids is None or state.unadmitted:
             return False
         return state.index.current.generation > 0 and all(map(state.knows, state.listed_uids))
 
@@ -302,7 +302,7 @@ def make_index(build: BuildIndex) -> messages.IndexBuilt:
 
 
 _HANDLERS: dict[type[Message], Callable[[Scheduler, Any], None]] = {
-    messages.ScheduleSeen: lambda self, message: admit.guarded(self.state, message),
+    messages.ScheduleSeen: lambda self, message: admit.admit_safely(self.state, message),
     messages.ScheduleGone: lambda self, message: admit.schedule_gone(self.state, message),
     messages.SchedulesListed: lambda self, message: admit.schedules_listed(self.state, message),
     messages.SchedulesChanged: lambda self, _: setattr(self.state, "index_dirty", True),
@@ -310,7 +310,7 @@ _HANDLERS: dict[type[Message], Callable[[Scheduler, Any], None]] = {
     messages.JobSeen: lambda self, message: follow.job_seen(self.state, message),
     messages.JobGone: lambda self, message: follow.job_gone(self.state, message),
     messages.JobsListed: lambda self, message: follow.jobs_listed(self.state, message),
-    messages.Launched: lambda self, message: creates.launched(self.state, message),
+    messages.CreateResult: lambda self, message: creates.launched(self.state, message),
     messages.Unanswered: lambda self, message: creates.unanswered(self.state, message),
     messages.PutBack: lambda self, message: creates.put_back(self.state, message),
     messages.PodsLookedAt: lambda self, message: follow.pods_looked_at(self.state, message),

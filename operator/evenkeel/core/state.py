@@ -12,7 +12,7 @@ from typing import Any
 
 from evenkeel.balance import LoadMap, Move, Plan, Skip
 from evenkeel.core.agenda import Agenda, Start
-from evenkeel.core.effects import Effect, Log, Told, WriteStatus
+from evenkeel.core.effects import Effect, KubeEvent, Log, WriteStatus
 from evenkeel.core.entry import Entry, Run
 from evenkeel.core.inbox import Inbox
 from evenkeel.core.index import IndexCell, nothing_yet
@@ -66,9 +66,9 @@ class State:
     job_facts: dict[str, dict[str, JobFact]] = field(default_factory=dict)
     """Facts of schedules that are not settled yet, by owner uid and Job uid."""
     listed_namespaces: set[str] = field(default_factory=set)
-    early: dict[str, tuple[float, ScheduleSeen]] = field(default_factory=dict)
+    unadmitted: dict[str, tuple[float, ScheduleSeen]] = field(default_factory=dict)
     """Schedules seen before the Jobs were listed, and when: what is due cannot be told without."""
-    early_ordered: bool = False
+    unadmitted_ordered: bool = False
     unreachable: dict[str, None] = field(default_factory=dict)
     """Schedules that wait for the API server to answer anybody's create."""
     agenda: Agenda = field(default_factory=Agenda)
@@ -109,12 +109,12 @@ class State:
         """The generation in which this schedule was last shown to us; 0: it never was."""
         if (entry := self.entries.get(uid)) is not None:
             return entry.generation
-        early = self.early.get(uid)
+        early = self.unadmitted.get(uid)
         return early[1].schedule.generation if early else 0
 
     def count_known(self) -> int:
         """How many those are."""
-        return len(self.entries) + len(self.early)
+        return len(self.entries) + len(self.unadmitted)
 
     def living(self, run_id: RunId, attempt: int) -> tuple[Entry, Run] | None:
         """A run that is at this attempt, and its schedule; None: it is not any more."""
@@ -132,11 +132,11 @@ class State:
         """One line, an event and its fields."""
         self.emit(Log(level, event, fields))
 
-    def tell(self, entry: Entry, reason: str, message: str, *, warning: bool = False) -> None:
+    def event(self, entry: Entry, reason: str, message: str, *, warning: bool = False) -> None:
         """A Kubernetes Event for the schedule's owner."""
-        self.emit(Told(entry.uid, entry.ns, entry.name, warning, reason, message[:1024]))
+        self.emit(KubeEvent(entry.uid, entry.ns, entry.name, warning, reason, message[:1024]))
 
-    def again(self, run: Run, *, at: float) -> None:
+    def retry_later(self, run: Run, *, at: float) -> None:
         """Put a run's next try on the agenda; its due time may be to come, by a clock set back."""
         run.retry_at = max(at, run.id.due)
         self.agenda.put(run.retry_at, Start(run.id, run.attempt))

@@ -15,7 +15,7 @@ LOOK_AGAIN_S = 30
 """At runs whose schedule is rejected, suspended or paused meanwhile."""
 
 
-def look_at(state: State, entry: Entry) -> None:
+def take_up_soon(state: State, entry: Entry) -> None:
     """Take up what an index built earlier cannot know of a schedule that is new or has changed."""
     until = math.floor(state.now + state.settings.pre_schedule_s) + 1
     take_up(state, entry, until=until)
@@ -23,7 +23,7 @@ def look_at(state: State, entry: Entry) -> None:
 
 def take_up(state: State, entry: Entry, *, until: Instant) -> None:
     """Every due time above the cursor and before `until` becomes a run, or goes to missedRuns."""
-    if entry.idle or entry.dues is None:
+    if entry.halted or entry.dues is None:
         return
     catch_up(state, entry)
     for due in entry.dues.between(entry.cursor + 1, until):
@@ -36,23 +36,23 @@ def catch_up(state: State, entry: Entry) -> None:
     next_in_queue(state, entry)
 
 
-def leave(state: State, entry: Entry, *, refused: bool = False) -> None:
+def retire_timing(state: State, entry: Entry, *, refused: bool = False) -> None:
     """The timing in force ends now: reckon with what was due by it, let go of the rest. `refused`:
     an edit had put an end to it already, and this one mends that."""
     now = math.floor(state.now)
     if entry.skipped_as:
         pass_over(state, entry, reason=entry.skipped_as)
     elif refused:
-        # Launched now, they would run by a timing that the user has replaced twice.
+        # CreateResult now, they would run by a timing that the user has replaced twice.
         for run in [run for run in entry.runs.values() if late.not_begun(run)]:
             if run.id.due <= now:
                 life.end(state, entry, run, RunState.SKIPPED, "rejected")
         pass_over(state, entry, reason="rejected")
-    elif not entry.idle:
+    elif not entry.halted:
         take_up(state, entry, until=now + 1)
     late.drop_future_runs(state, entry)
     _stand_in_waiting(state, entry)
-    entry.rewind(max(now, entry.stored_mark or 0))
+    entry.rewind(max(now, entry.mark or 0))
 
 
 def pass_over(state: State, entry: Entry, *, reason: str) -> None:
@@ -61,7 +61,7 @@ def pass_over(state: State, entry: Entry, *, reason: str) -> None:
     span = late.unclaimed(entry, first, end)
     if span is not None:
         life.end_span(state, entry, span, RunState.SKIPPED, reason)
-        state.tell(entry, "Skipped", f"{span} skipped: {reason}")
+        state.event(entry, "Skipped", f"{span} skipped: {reason}")
     _stand_in_waiting(state, entry)
     entry.advance(end - 1)
 
@@ -80,7 +80,7 @@ def _stand_in_waiting(state: State, entry: Entry) -> None:
 
 def offer(state: State, entry: Entry, due: Instant) -> None:
     """A due time within grace: a run, unless it already is one or has a verdict."""
-    if entry.idle:
+    if entry.halted:
         return
     if entry.is_taken(due):
         entry.advance(due)
@@ -105,15 +105,15 @@ def start(state: State, task: Start) -> None:
     if state.now < run.retry_at:
         return  # put off since
     if entry.schedule is None:  # rejected meanwhile: what waited goes on when it is mended
-        state.again(run, at=state.now + LOOK_AGAIN_S)
+        state.retry_later(run, at=state.now + LOOK_AGAIN_S)
         return
     if run.state is RunState.RETRYING:
         if not entry.schedule.suspend and entry.pause is None:
             late.launch(state, entry, run)
         return
-    if entry.idle and run.attempt > 1:
-        state.again(run, at=state.now + LOOK_AGAIN_S)
-    elif entry.idle:
+    if entry.halted and run.attempt > 1:
+        state.retry_later(run, at=state.now + LOOK_AGAIN_S)
+    elif entry.halted:
         life.end(state, entry, run, RunState.SKIPPED, "paused" if entry.pause else "suspended")
     elif run.attempt == 1 and late.too_late(state, entry, run):
         late.give_up(state, entry, [run], "deadline")
@@ -130,7 +130,7 @@ def _decide(state: State, entry: Entry, run: Run) -> None:
     """Apply the overlap policy to a run whose instant has come."""
     schedule = entry.schedule
     assert schedule is not None
-    holding = entry.holding if entry.needs_places else []
+    holding = entry.occupying if entry.needs_places else []
     queue_limit = min(schedule.max_queued, WAITING_COUNT - sum(r.waits for r in holding))
     match overlap(
         schedule.concurrency,
@@ -148,7 +148,7 @@ def _decide(state: State, entry: Entry, run: Run) -> None:
             queued = [other for other in entry.runs.values() if other.reason == "queued"]
             for other in [*queued, *holding]:
                 life.cancel(state, entry, other, "replaced")
-                state.tell(
+                state.event(
                     entry,
                     "Replaced",
                     f"the run due {rfc3339.show(other.id.due)} was cancelled: "
@@ -158,7 +158,7 @@ def _decide(state: State, entry: Entry, run: Run) -> None:
         case Overlap.SKIP:
             reason = "queue_full" if entry.queue else "overlap"
             life.end(state, entry, run, RunState.SKIPPED, reason)
-            state.tell(
+            state.event(
                 entry,
                 "Skipped",
                 f"the run due {rfc3339.show(run.id.due)} was skipped: {reason}",
@@ -169,13 +169,13 @@ def _decide(state: State, entry: Entry, run: Run) -> None:
 def next_in_queue(state: State, entry: Entry) -> None:
     """A place is free: whoever waited longest takes it. Edited to Allow, all do: its runs overlap,
     so that there may never be a moment at which none holds a place."""
-    if not entry.queue or entry.idle or state.stopping or not state.can_tell_what_is_due:
+    if not entry.queue or entry.halted or state.stopping or not state.can_tell_what_is_due:
         return
-    while entry.queue and not (entry.needs_places and entry.holding):
+    while entry.queue and not (entry.needs_places and entry.occupying):
         run = entry.runs.get(entry.queue[0])
         if run is not None and run.id.due > state.now:  # the clock was set back since
             if run.retry_at != run.id.due:
-                state.again(run, at=run.id.due)
+                state.retry_later(run, at=run.id.due)
             return
         entry.queue.popleft()
         if run is None or run.reason != "queued":

@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Iterable
 
 from evenkeel.core import history, late, take
-from evenkeel.core.agenda import DeletionDeadline, DoomPassed, PendingDeadline
+from evenkeel.core.agenda import DeletionDeadline, PendingDeadline, UnwantedExpired
 from evenkeel.core.effects import ConfirmTime
 from evenkeel.core.entry import Entry
 from evenkeel.core.follow import DELETION_PATIENCE_S, retry_delay_s
@@ -92,8 +92,8 @@ def _shorten_waits(state: State, entry: Entry) -> None:
     entry.seen_at = min(entry.seen_at, now)
     entry.held_since = min(entry.held_since, now)
     entry.hold_until = min(entry.hold_until, now + late.HELD_RETRY_LIMIT_S)
-    if entry.word_by is not None:
-        entry.word_by = min(entry.word_by, now + late.WORD_S)
+    if entry.answers_awaited_until is not None:
+        entry.answers_awaited_until = min(entry.answers_awaited_until, now + late.ANSWER_WAIT_S)
     for run in entry.runs.values():
         run.taken_at = min(run.taken_at, max(now, run.id.due))
         if run.unanswered_at is not None:
@@ -102,13 +102,13 @@ def _shorten_waits(state: State, entry: Entry) -> None:
         if run.state is RunState.RETRYING:
             longest_s = retry_delay_s(entry.retry or Retry(), run.attempt)
         if run.retry_at > now + longest_s:
-            state.again(run, at=now + longest_s)
+            state.retry_later(run, at=now + longest_s)
         if run.pending_since is not None:
             state.agenda.put(now, PendingDeadline(run.id, run.attempt))
         if run.deleting:
             task = DeletionDeadline(run.id, run.attempt)
             state.agenda.put(now + DELETION_PATIENCE_S, task)
-    for key in entry.doomed:
-        state.agenda.put(now + history.LATE_CREATE_S, DoomPassed(*key))
+    for key in entry.unwanted:
+        state.agenda.put(now + history.LATE_CREATE_S, UnwantedExpired(*key))
     for job in entry.finished_jobs:
         job.keep_until = min(job.keep_until, now + history.LATE_CREATE_S)

@@ -16,9 +16,9 @@ import aiohttp
 
 from evenkeel import clock
 from evenkeel.errors import CannotStart
-from evenkeel.kube.apart import Apart
 from evenkeel.kube.api import JSON, UNCOMPRESSED, NoAnswer, NotSent, Reply
 from evenkeel.kube.credentials import NO_TOKEN, Credentials
+from evenkeel.kube.daemon_worker import DaemonWorker
 
 T = TypeVar("T")
 
@@ -66,7 +66,7 @@ class KubeClient:
         self._load = load
         self._timeout_s = timeout_s
         self._connections = connections
-        self._apart = Apart()
+        self._worker = DaemonWorker()
         self._credentials: Credentials
         self._session: aiohttp.ClientSession | None = None
         self._outgoing: set[aiohttp.ClientSession] = set()
@@ -217,7 +217,7 @@ class KubeClient:
     async def _read(self, work: Callable[[], T], *, within_s: float | None = None) -> T:
         """Not for ever: behind it may stand a program that hangs."""
         try:
-            return await self._apart.do(work, within_s=within_s or self._timeout_s)
+            return await self._worker.do(work, within_s=within_s or self._timeout_s)
         except TimeoutError as error:
             raise NotSent("the credentials could not be read in time") from error
 

@@ -13,7 +13,7 @@ import orjson
 
 from evenkeel import clock
 from evenkeel.clock import Clock
-from evenkeel.core.effects import Told
+from evenkeel.core.effects import KubeEvent
 from evenkeel.kube.api import MERGE_PATCH, Api, NoAnswer, NotSent
 from evenkeel.resource import rfc3339
 from evenkeel.resource.names import API_VERSION, KIND
@@ -53,10 +53,10 @@ class Events:
         self._clock = clock
         self._busy = busy
         self._dropped = dropped
-        self._queue: asyncio.Queue[Told] = asyncio.Queue(QUEUE_LIMIT)
+        self._queue: asyncio.Queue[KubeEvent] = asyncio.Queue(QUEUE_LIMIT)
         self._sent: dict[tuple[str, str], _Sent] = {}
 
-    def tell(self, told: Told) -> None:
+    def tell(self, told: KubeEvent) -> None:
         """Queue an Event."""
         try:
             self._queue.put_nowait(told)
@@ -75,7 +75,7 @@ class Events:
                 self._dropped()
             await clock.sleep(1 / EVENTS_A_SECOND)
 
-    async def _send(self, told: Told) -> None:
+    async def _send(self, told: KubeEvent) -> None:
         now, key = self._clock.now(), (told.uid, told.reason)
         sent = self._sent.get(key)
         path = f"/api/v1/namespaces/{told.ns}/events"
@@ -110,7 +110,7 @@ class Events:
             self._dropped()
 
 
-def _event(told: Told, name: str, now: int) -> dict[str, object]:
+def _event(told: KubeEvent, name: str, now: int) -> dict[str, object]:
     moment = rfc3339.show(now)
     return {
         "apiVersion": "v1",

@@ -17,9 +17,9 @@ import yarl
 
 from evenkeel import clock
 from evenkeel.errors import EvenkeelError
-from evenkeel.kube.apart import Apart
 from evenkeel.kube.api import DEEPEST, UNCOMPRESSED, load_json, shallow
 from evenkeel.kube.credentials import NO_TOKEN, Credentials
+from evenkeel.kube.daemon_worker import DaemonWorker
 from evenkeel.log import log
 from evenkeel.resource.names import PLURAL
 
@@ -47,7 +47,7 @@ class KopfSessions:
     def __init__(self, load: Callable[[], Credentials], *, watches: int) -> None:
         """`watches`: how many kopf will have open at a time."""
         self._load = load
-        self._apart = Apart()
+        self._worker = DaemonWorker()
         self._watches = watches
         self._asked_for_schedules = False
         self._next_at: dict[tuple[str, bool], float] = {}
@@ -79,7 +79,7 @@ class KopfSessions:
         said = ""
         async for _ in clock.tries(LOGIN_PAUSE_S, LONGEST_LOGIN_PAUSE_S):
             try:
-                return await self._apart.do(self._load_all, within_s=LOGIN_WITHIN_S)
+                return await self._worker.do(self._load_all, within_s=LOGIN_WITHIN_S)
             except (EvenkeelError, *NO_TOKEN) as error:
                 sentence = str(error) or "they could not be read in time"
                 if sentence != said:

@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable
 
 from evenkeel import clock
 from evenkeel.clock import Clock
-from evenkeel.core.effects import Launch, LetGo, Prepare
+from evenkeel.core.effects import Launch, Prepare, Withdraw
 from evenkeel.core.inbox import Inbox
 from evenkeel.core.lanes import Lanes
 from evenkeel.core.messages import (
@@ -20,7 +20,7 @@ from evenkeel.core.messages import (
     NOT_CREATED,
     TOO_MANY_REQUESTS,
     UNREACHABLE,
-    Launched,
+    CreateResult,
     PutBack,
     Unanswered,
 )
@@ -126,7 +126,7 @@ class Launcher:
         )
         self._pump()
 
-    def let_go(self, effect: LetGo) -> None:
+    def withdraw(self, effect: Withdraw) -> None:
         """Not wanted any more. A create under way is not called back: its Job is deleted after."""
         self._drop_body((effect.run, effect.attempt))
         if self._lanes:
@@ -294,10 +294,10 @@ class Launcher:
         if verdict in (Verdict.ADOPTED, Verdict.TAKEN) or reason in UNCOUNTED:
             self._count(verdict, None)
         await self._report(
-            Launched(effect.run, effect.attempt, verdict, ref, sent_at, message, reason, found)
+            CreateResult(effect.run, effect.attempt, verdict, ref, sent_at, message, reason, found)
         )
 
-    async def _report(self, message: Launched) -> None:
+    async def _report(self, message: CreateResult) -> None:
         """Wait while the inbox is full: no result is lost, and this is the back-pressure."""
         while not self._inbox.offer(message):
             await clock.sleep(0.01)

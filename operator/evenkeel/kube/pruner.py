@@ -11,8 +11,8 @@ from evenkeel import clock
 from evenkeel.core.inbox import Inbox
 from evenkeel.core.messages import SchedulesListed
 from evenkeel.kube.api import Api, NoAnswer, NotSent, Reply, schedules_path
+from evenkeel.kube.listener import Sight
 from evenkeel.kube.reflector import PAGE, Unusable
-from evenkeel.kube.sights import Sight
 
 NOT_READY_S = 3.0
 """Between two looks whether more schedules have become known."""

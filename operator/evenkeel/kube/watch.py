@@ -20,7 +20,7 @@ from evenkeel.errors import CannotStart
 from evenkeel.kube.client import GOODBYE_S, SILENCE_S
 from evenkeel.kube.credentials import Credentials
 from evenkeel.kube.kopf_session import KopfSessions
-from evenkeel.kube.sights import Sight
+from evenkeel.kube.listener import Sight
 from evenkeel.resource.names import GROUP, PLURAL, VERSION
 
 CHUNK = 500

@@ -93,11 +93,11 @@ def wait_for_end(process: Process, *, within_s: float) -> None:
 
 def kill(processes: Iterable[Process]) -> None:
     """Ends the processes at once, without their leave: a test cluster's data is thrown away."""
-    doomed = list(processes)
-    for process in doomed:
+    unwanted = list(processes)
+    for process in unwanted:
         _signal(process, signal.SIGKILL)
     deadline = time.monotonic() + 10
-    for process in doomed:
+    for process in unwanted:
         while process.alive:
             if time.monotonic() > deadline:
                 raise HarnessError(f"process {process.pid} does not end, even by SIGKILL")

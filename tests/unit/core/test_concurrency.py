@@ -312,7 +312,7 @@ def test_the_queue_goes_on_after_a_job_that_was_gone_before_its_create_was_answe
     world.in_flight.clear()
     world.answering = lambda _: Verdict.CREATED
     world.tell(messages.JobGone(fact))
-    world.tell(messages.Launched(launch.run, 1, Verdict.CREATED, fact.ref, world.now))
+    world.tell(messages.CreateResult(launch.run, 1, Verdict.CREATED, fact.ref, world.now))
     world.run_until("11:02")
     assert world.alive() == {"11:01:00": "running"}
     assert world.scheduler.state.entries[seen.uid].finished_jobs == []

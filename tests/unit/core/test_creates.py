@@ -5,7 +5,7 @@ from tests.builders import edited, every, instant, job
 from tests.unit.core.world import World
 
 from evenkeel.core import messages
-from evenkeel.core.messages import Launched
+from evenkeel.core.messages import CreateResult
 from evenkeel.model import Concurrency, Cron, JobPhase, JobRef, Retry, RunId, RunState, Verdict
 from evenkeel.resource.job import job_name
 
@@ -105,9 +105,9 @@ def test_an_answer_to_an_attempt_of_the_past_changes_nothing():
     seen = every(TEN_MINUTES)
     world = World().see(seen).run_until("10:10")
     run = RunId(seen.uid, instant("10:10"))
-    world.tell(Launched(run, 7, Verdict.REFUSED, JobRef("shop", "x"), world.now))
+    world.tell(CreateResult(run, 7, Verdict.REFUSED, JobRef("shop", "x"), world.now))
     world.tell(
-        Launched(RunId("nobody", run.due), 1, Verdict.CREATED, JobRef("shop", "x"), world.now)
+        CreateResult(RunId("nobody", run.due), 1, Verdict.CREATED, JobRef("shop", "x"), world.now)
     )
     assert world.alive() == {"10:10:00": "running"}
 
@@ -176,7 +176,7 @@ def test_cancelled_before_its_instant_it_never_starts():
     assert world.cancel(seen, "10:10") is RunState.CANCELLED
     world.run_until("10:15")
     assert world.launches == []
-    assert [each.run.due for each in world.let_go] == [instant("10:10")]
+    assert [each.run.due for each in world.withdraw] == [instant("10:10")]
     assert world.ends() == [("10:10:00", "cancelled", "cancelled")]
 
 
@@ -256,7 +256,7 @@ def test_a_late_create_of_a_run_that_was_given_up_while_held_is_deleted(how):
     world.change(late)
     assert [fact.run.due for fact in world.jobs.values()] == [instant("10:00:40")]
     world.run_until("10:02")
-    assert not world.scheduler.state.entries[seen.uid].doomed
+    assert not world.scheduler.state.entries[seen.uid].unwanted
 
 
 def test_what_no_late_create_can_bring_any_more_is_forgotten():
@@ -265,9 +265,9 @@ def test_what_no_late_create_can_bring_any_more_is_forgotten():
     world.cancel(seen, "10:10")
     world.answer(world.in_flight[0], Verdict.HELD, reason="NotCreated")
     entry = world.scheduler.state.entries[seen.uid]
-    assert entry.doomed
+    assert entry.unwanted
     world.run_until("10:12")
-    assert not entry.doomed
+    assert not entry.unwanted
 
 
 def test_cancelled_after_its_create_its_job_is_deleted_and_its_record_stays():
@@ -340,14 +340,14 @@ def test_deleted_while_its_create_waits_in_its_lane_it_is_let_go():
     world = World(answering=lambda _: None, now=instant("10:10:20")).see(seen)  # not prepared
     assert len(world.in_flight) == 1
     world.gone(seen)
-    assert [each.run.due for each in world.let_go] == [instant("10:10")]
+    assert [each.run.due for each in world.withdraw] == [instant("10:10")]
 
 
 def test_cancelled_while_its_create_waits_in_its_lane_it_is_let_go():
     seen = every(TEN_MINUTES)
     world = World(answering=lambda _: None).see(seen).run_until("10:10")
     world.cancel(seen, "10:10")
-    assert [each.run.due for each in world.let_go] == [instant("10:10")]
+    assert [each.run.due for each in world.withdraw] == [instant("10:10")]
 
 
 def test_a_run_put_back_after_its_deadline_was_taken_away_by_a_timing_edit_runs():

@@ -146,7 +146,7 @@ def test_a_job_deleted_before_its_create_was_answered_is_lost_not_running_for_ev
     world.settle()
     assert world.ends() == [("10:10:00", "lost", "job_deleted")]
     world.jobs.clear()
-    launched = messages.Launched(
+    launched = messages.CreateResult(
         world.launches[0].run, 1, Verdict.CREATED, job(seen, "10:10").ref, world.now
     )
     world.tell(launched)
@@ -276,7 +276,7 @@ def test_nothing_is_launched_after_a_deletion():
     world = World().see(seen).run_until("10:01:55")
     world.gone(seen)
     assert world.run_until("10:05").started() == ["10:01:00"]
-    assert [each.run.due for each in world.let_go] == [instant("10:02")]
+    assert [each.run.due for each in world.withdraw] == [instant("10:02")]
 
 
 def test_created_again_under_its_name_it_never_adopts_the_old_ones_jobs():

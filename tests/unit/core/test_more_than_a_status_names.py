@@ -114,7 +114,7 @@ def test_the_last_in_their_lanes_are_given_up_and_called_back():
     by_an_edit(world)
     missed = {end[0] for end in world.ends()}
     assert min(missed) > max(world.alive())
-    assert {clock(effect.run.due) for effect in world.let_go} >= missed
+    assert {clock(effect.run.due) for effect in world.withdraw} >= missed
     for launch in list(world.in_flight):  # on their way already: they arrive all the same
         world.answer(launch, Verdict.CREATED)
     assert len(world.jobs) == WAITING_COUNT

@@ -137,4 +137,4 @@ def test_a_create_that_waits_in_its_lane_is_called_back():
     world.answering = lambda _: None
     world.run_until("10:02:05")
     world.fail(seen, "10:01")
-    assert [clock(gone.run.due) for gone in world.let_go if gone.attempt == 1] == ["10:02:00"]
+    assert [clock(gone.run.due) for gone in world.withdraw if gone.attempt == 1] == ["10:02:00"]

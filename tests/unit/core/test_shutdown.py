@@ -14,7 +14,7 @@ def test_a_shutdown_puts_back_what_has_not_begun():
     seen = cron(EVERY_MINUTE)
     world = World().see(seen).run_until("10:00:55").tell(messages.Shutdown())
     assert world.stopped
-    assert len(world.let_go) == 1
+    assert len(world.withdraw) == 1
     assert world.run_until("10:02").launches == []
     world.crash()
     assert world.ends() == [("10:01:00", "missed", "superseded")]  # a minute is beyond grace

@@ -20,7 +20,9 @@ def test_creates_without_an_answer_for_longer_than_grace_are_one_set(policy, sta
         world.in_flight.remove(launch)
         sent_at = float(launch.run.due)
         ref = JobRef("shop", "x")
-        world.tell(messages.Launched(launch.run, 1, Verdict.HELD, ref, sent_at, "", "NotCreated"))
+        world.tell(
+            messages.CreateResult(launch.run, 1, Verdict.HELD, ref, sent_at, "", "NotCreated")
+        )
     world.run_until("10:30:55")
     assert world.started() == started
     assert world.verdicts() == 30 - len(started)
@@ -36,7 +38,7 @@ def came_to_nothing(world: World, due: str) -> None:
     world.in_flight.remove(launch)
     sent_at = float(launch.run.due)
     ref = JobRef("shop", "x")
-    world.tell(messages.Launched(launch.run, 1, Verdict.HELD, ref, sent_at, "", "NotCreated"))
+    world.tell(messages.CreateResult(launch.run, 1, Verdict.HELD, ref, sent_at, "", "NotCreated"))
 
 
 def test_creates_that_are_found_out_one_by_one_are_one_set_all_the_same():

@@ -75,7 +75,7 @@ def test_a_run_that_was_prepared_is_let_go():
     seen = cron(EVERY_MINUTE)
     world = World().see(seen).run_until("10:00:55")
     world.see(edited(seen, suspend=True))
-    assert len(world.let_go) == 1
+    assert len(world.withdraw) == 1
     world.run_until("10:01:30").see(edited(edited(seen)))
     assert world.ends() == [("10:01:00", "skipped", "suspended")]
 
@@ -150,7 +150,7 @@ def test_another_edit_while_suspended_leaves_since_when():
 def called_back(world):
     """What the launcher does with a create that is let go of while it waits in its lane."""
     for launch in list(world.in_flight):
-        if any((gone.run, gone.attempt) == (launch.run, launch.attempt) for gone in world.let_go):
+        if any((gone.run, gone.attempt) == (launch.run, launch.attempt) for gone in world.withdraw):
             world.in_flight.remove(launch)
             world.scheduler.inbox.hint(launch, messages.PutBack(launch.run, launch.attempt))
     world.settle()

@@ -21,7 +21,7 @@ from tests.builders import clock, instant
 
 from evenkeel.core import effects, messages
 from evenkeel.core.scheduler import Scheduler
-from evenkeel.loop import AWAY
+from evenkeel.loop import OFFLOADED
 from evenkeel.model import (
     Instant,
     JobFact,
@@ -71,12 +71,12 @@ class World:
     """Creates that nobody has answered yet."""
     prepared: list[effects.Prepare] = field(default_factory=list)
     launches: list[effects.Launch] = field(default_factory=list)
-    let_go: list[effects.LetGo] = field(default_factory=list)
+    withdraw: list[effects.Withdraw] = field(default_factory=list)
     deleted: list[effects.DeleteJob] = field(default_factory=list)
     looked_at: list[effects.LookAtPods] = field(default_factory=list)
     checks: list[effects.CheckTemplate] = field(default_factory=list)
-    rows: list[effects.Recorded] = field(default_factory=list)
-    told: list[effects.Told] = field(default_factory=list)
+    rows: list[effects.RunEnded] = field(default_factory=list)
+    told: list[effects.KubeEvent] = field(default_factory=list)
     observed: list[effects.Observed] = field(default_factory=list)
     logged: list[effects.Log] = field(default_factory=list)
     time_asked: int = 0
@@ -304,11 +304,11 @@ class World:
     def _carry_out(self, effect: effects.Effect) -> None:
         kept: dict[type, list[Any]] = {
             effects.Prepare: self.prepared,
-            effects.LetGo: self.let_go,
+            effects.Withdraw: self.withdraw,
             effects.LookAtPods: self.looked_at,
             effects.CheckTemplate: self.checks,
-            effects.Recorded: self.rows,
-            effects.Told: self.told,
+            effects.RunEnded: self.rows,
+            effects.KubeEvent: self.told,
             effects.Observed: self.observed,
             effects.Log: self.logged,
         }
@@ -334,7 +334,7 @@ class World:
                     confirmation = messages.TimeConfirmed(self.now)
                     self.scheduler.inbox.hint("time", confirmation)
             case effects.BuildIndex() | effects.PlanRebalance() | effects.ConfirmRebalance():
-                self.scheduler.inbox.hint(object(), AWAY[type(effect)](effect))
+                self.scheduler.inbox.hint(object(), OFFLOADED[type(effect)](effect))
             case effects.Answer(ask=ask, value=value):
                 self.answers[ask] = value
             case effects.Stopped():
@@ -388,7 +388,7 @@ class World:
             fact = self.jobs[name]
             ref = fact.ref
             found = fact
-        launched = messages.Launched(
+        launched = messages.CreateResult(
             run, attempt, verdict, ref, self.now, **{"found": found, **more}
         )
         assert self.scheduler.inbox.offer(launched)

@@ -9,8 +9,8 @@ from tests.unit.resource.cases import DAILY, Json, scheduled_job, spec
 from evenkeel.core.inbox import Inbox
 from evenkeel.core.messages import ScheduleGone, SchedulesListed
 from evenkeel.kube.api import Reply
+from evenkeel.kube.listener import ScheduleListener
 from evenkeel.kube.pruner import Pruner
-from evenkeel.kube.sights import Sights
 
 KEPT_BY_A_FINALIZER = {
     "deletionTimestamp": "2026-01-02T00:00:00Z",
@@ -28,7 +28,9 @@ def test_it_is_gone_whether_the_list_or_the_watch_tells() -> None:
     raw = being_deleted()
     for kind in (None, "ADDED", "MODIFIED"):
         inbox = Inbox(size=10)
-        Sights(inbox, hand_over=lambda call, *told: call(*told), min_interval_s=1).see(kind, raw)
+        ScheduleListener(inbox, hand_over=lambda call, *told: call(*told), min_interval_s=1).see(
+            kind, raw
+        )
 
         assert inbox.drain(10) == [ScheduleGone(raw["metadata"]["uid"])]
 

@@ -10,12 +10,12 @@ from tests.unit.kube.scripted import (
     virtually,
 )
 
-from evenkeel.core.effects import Told
+from evenkeel.core.effects import KubeEvent
 from evenkeel.kube.events import QUEUE_LIMIT, Events
 
 
-def told(reason="Missed", message="one", *, uid="uid-report", warning=True) -> Told:
-    return Told(uid, "shop", "report", warning, reason, message)
+def told(reason="Missed", message="one", *, uid="uid-report", warning=True) -> KubeEvent:
+    return KubeEvent(uid, "shop", "report", warning, reason, message)
 
 
 def tell(*events, answers=(CREATED,), seconds=600.0, busy=lambda: False, every_s=0.0):

@@ -15,8 +15,8 @@ from tests.unit.kube.scripted import (
     virtually,
 )
 
-from evenkeel.core.effects import CheckTemplate, Launch, LetGo, Prepare
-from evenkeel.core.messages import Launched, TemplateChecked
+from evenkeel.core.effects import CheckTemplate, Launch, Prepare, Withdraw
+from evenkeel.core.messages import CreateResult, TemplateChecked
 from evenkeel.kube.errands import Errands
 from evenkeel.kube.launcher import FEW, RENDERED_AT_ONCE
 from evenkeel.model import RunId
@@ -113,7 +113,7 @@ def test_readings_by_name_are_bounded_and_wait_as_long_as_the_server_says():
 
     virtually(scenario)
     assert max(most) == 48
-    assert sum(isinstance(report, Launched) for report in desk.reports()) == 2_000
+    assert sum(isinstance(report, CreateResult) for report in desk.reports()) == 2_000
     assert len([at for at in read_at if 6 < at < 30]) == 0
 
 
@@ -158,7 +158,7 @@ def test_nothing_is_kept_of_a_run_that_is_let_go_before_its_body_is_rendered():
         it = launcher(ScriptedApi([OK]), clock, Desk())
         (effect,) = herd(1)
         it.prepare(prepared(effect))
-        it.let_go(LetGo(effect.run, 1))
+        it.withdraw(Withdraw(effect.run, 1))
         await asyncio.sleep(1)
         assert (it._bodies, it._to_render) == ({}, {})
 

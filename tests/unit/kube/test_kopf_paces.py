@@ -12,7 +12,7 @@ from tests.unit.kube.scripted import virtually
 
 from evenkeel import clock as clocks
 from evenkeel.errors import CannotStart
-from evenkeel.kube import apart, kopf_session
+from evenkeel.kube import daemon_worker, kopf_session
 from evenkeel.kube.credentials import Credentials
 from evenkeel.kube.kopf_session import LASTS_S, KopfSessions
 
@@ -93,7 +93,7 @@ async def test_a_login_goes_on_until_there_are_credentials(
     """Over a kubeconfig that is half written, a program that hangs, a token that is not there."""
     monkeypatch.setattr(clocks, "jitter", lambda _: 0)
     monkeypatch.setattr(kopf_session, "LOGIN_WITHIN_S", 0.1)
-    monkeypatch.setattr(apart, "GIVE_UP_S", 0.05)
+    monkeypatch.setattr(daemon_worker, "GIVE_UP_S", 0.05)
     hanging = threading.Event()
     tries: list[str] = []
 

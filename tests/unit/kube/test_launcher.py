@@ -6,8 +6,8 @@ from dataclasses import replace
 from tests.builders import edited, every, instant
 from tests.unit.kube.scripted import CREATED, OK, Desk, ScriptedApi, launcher, status, virtually
 
-from evenkeel.core.effects import Launch, LetGo, Prepare
-from evenkeel.core.messages import Launched, PutBack
+from evenkeel.core.effects import Launch, Prepare, Withdraw
+from evenkeel.core.messages import CreateResult, PutBack
 from evenkeel.model import RunId, Verdict
 
 SEEN = every(60)
@@ -100,7 +100,7 @@ def test_a_run_let_go_while_it_waits_is_not_created():
         first, second = launches(2)
         it.launch(first)
         it.launch(second)
-        it.let_go(LetGo(second.run, 1))
+        it.withdraw(Withdraw(second.run, 1))
         await asyncio.sleep(10)
 
     virtually(scenario)
@@ -118,11 +118,11 @@ def test_a_run_let_go_and_wanted_again_while_others_wait_is_created():
         for effect in others:
             it.launch(effect)
         it.prepare(Prepare(wanted.run, 1, wanted.schedule))
-        it.let_go(LetGo(wanted.run, 1))  # suspended
+        it.withdraw(Withdraw(wanted.run, 1))  # suspended
         it.prepare(Prepare(wanted.run, 1, wanted.schedule))  # and resumed
         it.launch(wanted)
         await asyncio.sleep(10)
-        created = [report for report in desk.reports() if isinstance(report, Launched)]
+        created = [report for report in desk.reports() if isinstance(report, CreateResult)]
         assert wanted.run in {report.run for report in created}
 
     virtually(scenario)
@@ -184,7 +184,7 @@ def test_a_shutdown_puts_back_what_waits_and_finishes_what_flies():
 
     virtually(scenario)
     reports = desk.reports()
-    assert [type(report) for report in reports] == [PutBack, PutBack, Launched]
+    assert [type(report) for report in reports] == [PutBack, PutBack, CreateResult]
     assert len(api.calls) == 1
 
 

@@ -139,7 +139,7 @@ def test_the_document_gives_back_all_that_the_rules_need():
     assert [(row.state, row.attempt) for row in memory.recent if row.due == instant("10:01")] == [
         (RunState.RETRYING, 2)
     ]
-    assert memory.mark == entry.mark(world.now) == instant("10:04:30") // 60 * 60
+    assert memory.mark == entry.reach_mark(world.now) == instant("10:04:30") // 60 * 60
     assert (memory.timing, memory.timing_since) == (seen.timing, seen.created)
     assert memory.template_hash == "first"
 

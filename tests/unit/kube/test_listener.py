@@ -6,7 +6,7 @@ from tests.unit.kube.scripted import Desk
 from tests.unit.resource.cases import DAILY, Json, scheduled_job, spec
 
 from evenkeel.core.messages import Message, ScheduleGone, ScheduleSeen
-from evenkeel.kube.sights import Sights
+from evenkeel.kube.listener import ScheduleListener
 
 
 def raw(**metadata: Any) -> Json:
@@ -17,7 +17,7 @@ def raw(**metadata: Any) -> Json:
 
 def seen(*sights: tuple[str | None, Json], namespaces: tuple[str, ...] = ()) -> list[Message]:
     desk = Desk()
-    it = Sights(
+    it = ScheduleListener(
         desk.inbox,
         hand_over=lambda call, *told: call(*told),
         min_interval_s=1,

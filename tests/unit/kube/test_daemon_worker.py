@@ -9,8 +9,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from evenkeel.kube import apart
-from evenkeel.kube.apart import Apart
+from evenkeel.kube import daemon_worker
+from evenkeel.kube.daemon_worker import DaemonWorker
 
 
 @pytest.fixture
@@ -22,7 +22,7 @@ def gate() -> Iterator[threading.Event]:
 
 
 async def test_its_result_and_its_error_are_the_waiters() -> None:
-    it = Apart()
+    it = DaemonWorker()
     assert await it.do(lambda: 5, within_s=5) == 5
     with pytest.raises(ZeroDivisionError):
         await it.do(lambda: 1 // 0, within_s=5)
@@ -30,11 +30,11 @@ async def test_its_result_and_its_error_are_the_waiters() -> None:
 
 async def test_what_hangs_is_not_waited_for(gate: threading.Event) -> None:
     with pytest.raises(TimeoutError):
-        await Apart().do(gate.wait, within_s=0.05)
+        await DaemonWorker().do(gate.wait, within_s=0.05)
 
 
 async def test_while_one_hangs_no_other_is_begun(gate: threading.Event) -> None:
-    it, begun = Apart(), []
+    it, begun = DaemonWorker(), []
     for _ in range(5):
         with pytest.raises(TimeoutError):
             await it.do(lambda: begun.append(gate.wait()), within_s=0.05)
@@ -46,15 +46,15 @@ async def test_while_one_hangs_no_other_is_begun(gate: threading.Event) -> None:
 async def test_one_that_hangs_for_ever_is_given_up(
     gate: threading.Event, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(apart, "GIVE_UP_S", 0.1)
-    it = Apart()
+    monkeypatch.setattr(daemon_worker, "GIVE_UP_S", 0.1)
+    it = DaemonWorker()
     with pytest.raises(TimeoutError):
         await it.do(gate.wait, within_s=0.05)
     assert await it.do(lambda: "good", within_s=5) == "good"
 
 
 async def test_who_stops_waiting_leaves_the_turn_to_others(gate: threading.Event) -> None:
-    it = Apart()
+    it = DaemonWorker()
     waiting = asyncio.create_task(it.do(gate.wait, within_s=60))
     await asyncio.sleep(0)
     waiting.cancel()
@@ -65,11 +65,11 @@ async def test_who_stops_waiting_leaves_the_turn_to_others(gate: threading.Event
 def test_a_process_ends_though_one_hangs() -> None:
     program = """
         import asyncio, contextlib, threading
-        from evenkeel.kube.apart import Apart
+        from evenkeel.kube.daemon_worker import DaemonWorker
 
         async def main():
             with contextlib.suppress(TimeoutError):
-                await Apart().do(threading.Event().wait, within_s=0.05)
+                await DaemonWorker().do(threading.Event().wait, within_s=0.05)
 
         asyncio.run(main())
     """

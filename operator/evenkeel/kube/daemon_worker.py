@@ -19,7 +19,7 @@ process behind."""
 LONGEST_GIVE_UP_S = 3600.0
 
 
-class Apart:
+class DaemonWorker:
     """One piece of work at a time. Belongs to the loop that uses it first."""
 
     def __init__(self) -> None:

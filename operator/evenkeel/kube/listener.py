@@ -13,10 +13,10 @@ from evenkeel.resource.read import read
 from evenkeel.resource.status import parse
 
 Sight = Callable[[str | None, Mapping[str, Any]], None]
-"""`Sights.see`, for those who only show."""
+"""`ScheduleListener.see`, for those who only show."""
 
 
-class Sights:
+class ScheduleListener:
     """Raw objects become messages. `see` is called in kopf's thread, and does the reading there."""
 
     def __init__(
