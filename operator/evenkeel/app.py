@@ -310,7 +310,7 @@ class Operator:
             ),
             "evenkeel_watch_silence_seconds": (
                 "Since the Jobs watch was last heard",
-                max(now - reflector.heard_at for reflector in self.jobs),
+                max(reflector.silence_s for reflector in self.jobs),
             ),
             "evenkeel_schedules_silence_seconds": (
                 "Since all ScheduledJobs were last listed",

@@ -55,6 +55,10 @@ def shallow(text: bytes) -> bytes:
     return b"".join((*kept, text[begin:])) if kept else text
 
 
+SILENCE_S = 90.0
+"""The server sends a bookmark about once a minute: a watch silent for longer is dead."""
+
+
 class NotSent(Exception):
     """Nobody took the request: nothing was done."""
 

@@ -16,7 +16,7 @@ import aiohttp
 
 from evenkeel import clock
 from evenkeel.errors import CannotStart
-from evenkeel.kube.api import JSON, UNCOMPRESSED, NoAnswer, NotSent, Reply
+from evenkeel.kube.api import JSON, SILENCE_S, UNCOMPRESSED, NoAnswer, NotSent, Reply
 from evenkeel.kube.credentials import NO_TOKEN, Credentials
 from evenkeel.kube.daemon_worker import DaemonWorker
 
@@ -27,9 +27,6 @@ USER_AGENT = f"evenkeel/{version('evenkeel-operator')}"
 
 KEEP_ALIVE_S = 75
 """Longer than preSchedule: a connection that was warmed must still be there at the due second."""
-
-SILENCE_S = 90
-"""The server sends a bookmark about once a minute: a watch silent for longer is dead."""
 
 KEPT = ("Retry-After", "Date")
 
@@ -70,12 +67,16 @@ class KubeClient:
         self._credentials: Credentials
         self._session: aiohttp.ClientSession | None = None
         self._outgoing: set[aiohttp.ClientSession] = set()
+        self._watches: dict[aiohttp.ClientSession, set[_Stream]] = {}
+        """The open watches of each session."""
         self._renewing = asyncio.Lock()
         self._in_vain_until = float("-inf")
         self._trouble = ""
         """Why the credentials could not be read again; empty: they were the same."""
-        self._token: dict[str, str] = {}
+        self._token: Mapping[str, str] = {}
         self._authorized_at = float("-inf")
+        self.answered_at = float("-inf")
+        """When a call was answered last, by the loop's clock."""
 
     async def __aenter__(self) -> Self:
         try:
@@ -90,6 +91,7 @@ class KubeClient:
     async def __aexit__(self, *_: object) -> None:
         open_sessions = [one for one in (self._session, *self._outgoing) if one is not None]
         for session in open_sessions:
+            self._end_watches(session)
             await session.close()
         if open_sessions and self._credentials.context is not None:
             await clock.sleep(GOODBYE_S)
@@ -124,22 +126,25 @@ class KubeClient:
         accept: str = JSON,
     ) -> Reply:
         """See `Api.call`."""
-        used = self._credentials
+        used = self._credentials, await self._authorization()
+        request = verb, path, body, content_type, params, accept
         try:
-            reply = await self._call(verb, path, body, content_type, params, accept)
+            reply = await self._call(used[1], *request)
         except NotSent as error:
             # The server shows a certificate that we do not know: its CA was rotated, perhaps.
             if not isinstance(error.__cause__, ssl.SSLError | aiohttp.ClientSSLError):
                 raise
-            if not await self._renew(used):
+            if not await self._renew(*used):
                 raise
-            return await self._call(verb, path, body, content_type, params, accept)
-        if reply.status == 401 and await self._renew(used):
-            reply = await self._call(verb, path, body, content_type, params, accept)
+            return await self._call(await self._authorization(), *request)
+        if reply.status == 401 and await self._renew(*used):
+            reply = await self._call(await self._authorization(), *request)
+        self.answered_at = asyncio.get_running_loop().time()
         return reply
 
     async def _call(
         self,
+        token: Mapping[str, str],
         verb: str,
         path: str,
         body: bytes | None,
@@ -148,8 +153,7 @@ class KubeClient:
         accept: str,
     ) -> Reply:
         assert self._session is not None
-        headers = await self._authorization()
-        headers["Accept"] = accept
+        headers = {**token, "Accept": accept}
         if body is not None:
             headers["Content-Type"] = content_type
         try:
@@ -168,11 +172,14 @@ class KubeClient:
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             raise NoAnswer(f"{type(error).__name__} {error}".strip()) from error
 
-    async def _renew(self, refused: Credentials) -> bool:
-        """Read the credentials again; True when they are others than the server just refused."""
+    async def _renew(self, refused: Credentials, token: Mapping[str, str]) -> bool:
+        """Read the credentials again; True when they are others than the server just refused.
+
+        Only other certificates need another session. A token goes into each request by itself, so
+        a rotated one leaves the connections, and the watches on them, as they are."""
         async with self._renewing:
-            if self._credentials is not refused:
-                return True  # somebody else's 401 brought the new ones already
+            if self._credentials is not refused or self._token != token:
+                return True  # another call has brought the new ones already
             now = asyncio.get_running_loop().time()
             if now < self._in_vain_until:
                 # One after the other each of many calls would read them, and wait for its turn.
@@ -185,8 +192,7 @@ class KubeClient:
                 self._in_vain(str(error))
                 raise NotSent(self._trouble) from error
             if renewed.fingerprint == refused.fingerprint:
-                self._in_vain()
-                return False
+                return await self._take_up_token(renewed, refused=token)
             old, self._credentials = self._session, renewed
             self._open()  # first: without a token it must not stay with the old certificates
             if old is not None:
@@ -196,15 +202,28 @@ class KubeClient:
             await self._ask_token()
             return True
 
+    async def _take_up_token(self, renewed: Credentials, *, refused: Mapping[str, str]) -> bool:
+        try:
+            found = await self._read(renewed.headers)
+        except (NotSent, *NO_TOKEN) as error:
+            self._in_vain(f"no token: {error}")
+            raise NotSent(self._trouble) from error
+        if found == refused:
+            self._in_vain()
+            return False
+        self._credentials, self._token = renewed, found
+        self._authorized_at = asyncio.get_running_loop().time()
+        return True
+
     def _in_vain(self, trouble: str = "") -> None:
         self._trouble = trouble
         self._in_vain_until = asyncio.get_running_loop().time() + IN_VAIN_S
 
-    async def _authorization(self) -> dict[str, str]:
+    async def _authorization(self) -> Mapping[str, str]:
         """The token, asked for apart from the loop: behind it may stand a program that is run."""
         if asyncio.get_running_loop().time() - self._authorized_at > TOKEN_S:
             await self._ask_token()
-        return dict(self._token)
+        return self._token
 
     async def _ask_token(self) -> None:
         self._authorized_at = asyncio.get_running_loop().time()  # others go on with the old one
@@ -222,30 +241,44 @@ class KubeClient:
             raise NotSent("the credentials could not be read in time") from error
 
     def _close(self, session: aiohttp.ClientSession) -> None:
+        self._end_watches(session)
         closing = asyncio.ensure_future(session.close())
         closing.add_done_callback(lambda _: self._outgoing.discard(session))
+
+    def _end_watches(self, session: aiohttp.ClientSession) -> None:
+        """Before the session is closed: aiohttp forgets the reader of a connection that it closes
+        itself, and stops its timer, so the reader would wait for ever."""
+        for stream in self._watches.pop(session, ()):
+            stream.end("the session was closed")
 
     @asynccontextmanager
     async def watch(self, path: str, params: Mapping[str, str]) -> AsyncIterator["_Stream"]:
         """See `Api.watch`."""
         assert self._session is not None
-        used = self._credentials
+        used = self._credentials, await self._authorization()
+        session = self._session
         timeout = aiohttp.ClientTimeout(total=None, connect=self._timeout_s, sock_read=SILENCE_S)
         try:
-            response = await self._session.get(
+            response = await session.get(
                 self._credentials.server + path,
                 params={**params, "watch": "1"},
-                headers={**await self._authorization(), "Accept": JSON},
+                headers={**used[1], "Accept": JSON},
                 timeout=timeout,
                 allow_redirects=False,
             )
         except (aiohttp.ClientError, TimeoutError, OSError, ValueError) as error:
             raise NotSent(str(error)) from error
+        stream = _Stream(response)
+        if session.closed:
+            stream.end("the session was closed")
+        else:
+            self._watches.setdefault(session, set()).add(stream)
         try:
             if response.status == 401:
-                await self._renew(used)
-            yield _Stream(response)
+                await self._renew(*used)
+            yield stream
         finally:
+            self._watches.get(session, set()).discard(stream)
             response.close()
 
 
@@ -261,6 +294,10 @@ class _Stream:
     def __init__(self, response: aiohttp.ClientResponse) -> None:
         self._response = response
         self.status = response.status
+
+    def end(self, why: str) -> None:
+        """Whoever reads gets NoAnswer."""
+        self._response.content.set_exception(aiohttp.ClientConnectionError(why))
 
     async def lines(self) -> AsyncIterator[bytes]:
         """Chunks are cut at line ends here: aiohttp's own line reader stops at 512 kB."""

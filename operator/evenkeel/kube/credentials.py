@@ -28,7 +28,8 @@ class Credentials:
     context: ssl.SSLContext | None
     configuration: client.Configuration
     fingerprint: str = ""
-    """Of token, certificate, key and CA as they were read: equal means nothing was rotated."""
+    """Of certificate, key and CA as they were read: equal means that none was rotated. The token
+    is no part of it: it changes in place, and a connection does not depend on it."""
 
     def headers(self) -> dict[str, str]:
         """Authorization, if any. The package's hook reads a projected token again each minute."""
@@ -99,7 +100,7 @@ def _load_file(kubeconfig: Path, configuration: client.Configuration) -> bool:
 
 def _fingerprint(credentials: Credentials) -> str:
     configuration = credentials.configuration
-    digest = hashlib.sha256(str(credentials.headers()).encode())
+    digest = hashlib.sha256(credentials.server.encode())
     for file in (configuration.cert_file, configuration.key_file, configuration.ssl_ca_cert):
         if file:
             digest.update(Path(file).read_bytes())

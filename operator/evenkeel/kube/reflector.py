@@ -5,13 +5,14 @@ second on average. Does not guarantee that every change is seen: changes between
 the next list arrive as one. Deletions in that gap are told by the list alone.
 """
 
+import asyncio
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 import orjson
 
 from evenkeel import clock
-from evenkeel.kube.api import Api, NoAnswer, NotSent, Reply
+from evenkeel.kube.api import SILENCE_S, Api, NoAnswer, NotSent, Reply
 
 PAGE = 500
 """Objects a page: a 16 MB list in one piece stopped the loop for half a second."""
@@ -67,8 +68,20 @@ class Reflector:
         self._params = dict(params or {})
         self._on_restart = on_restart
         self._version = ""
-        self.heard_at = now()
-        """When the server was last heard, for the staleness metric."""
+        self._heard_at = self._answered_at = _time()
+
+    @property
+    def silence_s(self) -> float:
+        """Since a list or a line of a watch told something of the objects."""
+        return _time() - self._heard_at
+
+    @property
+    def unanswered_s(self) -> float:
+        """Since the server said anything at all here, a refusal included."""
+        return _time() - self._answered_at
+
+    def _hear(self) -> None:
+        self._heard_at = self._answered_at = _time()
 
     async def run(self) -> None:
         """Follow until cancelled."""
@@ -106,7 +119,9 @@ class Reflector:
         found: list[Any] = []
         params = {**self._params, "limit": str(PAGE)}
         while True:
-            page = _checked(await self._api.call("GET", self._path, params=params)).json()
+            reply = await self._api.call("GET", self._path, params=params)
+            self._answered_at = _time()
+            page = _checked(reply).json()
             items = page.get("items") or ()
             found += [read for item in items if (read := self._listener.read(item)) is not None]
             metadata = page.get("metadata") or {}
@@ -116,7 +131,7 @@ class Reflector:
             if not metadata.get("continue"):
                 break
             params["continue"] = metadata["continue"]
-        self.heard_at = self._now()
+        self._hear()
         self._listener.listed(found, listed_at)
         self._version = metadata["resourceVersion"]
 
@@ -127,12 +142,23 @@ class Reflector:
             "allowWatchBookmarks": "true",
             "timeoutSeconds": str(WATCH_S),
         }
-        async with self._api.watch(self._path, params) as stream:
-            if stream.status != 200:
-                _checked(await stream.reply())
-            async for line in stream.lines():
-                self.heard_at = self._now()
-                self._take(line)
+        began_at = self._version
+        try:
+            # A time-out of our own: a connection may die in ways that its client never notices,
+            # and then no end of any Job would be seen again.
+            async with asyncio.timeout(SILENCE_S) as silence:
+                async with self._api.watch(self._path, params) as stream:
+                    self._answered_at = _time()
+                    if stream.status != 200:
+                        _checked(await stream.reply())
+                    async for line in stream.lines():
+                        self._hear()
+                        silence.reschedule(_time() + SILENCE_S)
+                        self._take(line)
+        except TimeoutError as error:
+            sentence = f"a watch that was silent for {SILENCE_S:.0f} s"
+            # One that never told anything may never do so: a list tells at least what there is.
+            raise (Unusable if self._version == began_at else NoAnswer)(sentence) from error
 
     def _take(self, line: bytes) -> None:
         try:
@@ -148,6 +174,11 @@ class Reflector:
             raise NoAnswer("half a line, or none of a watch") from error
         if kind != "BOOKMARK":
             self._listener.changed(kind, item)
+
+
+def _time() -> float:
+    """Not the wall clock: one that is set forward would make every watch seem silent."""
+    return asyncio.get_running_loop().time()
 
 
 def _checked(reply: Reply) -> Reply:

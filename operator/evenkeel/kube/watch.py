@@ -17,7 +17,8 @@ import uvloop
 
 from evenkeel import clock
 from evenkeel.errors import CannotStart
-from evenkeel.kube.client import GOODBYE_S, SILENCE_S
+from evenkeel.kube.api import SILENCE_S
+from evenkeel.kube.client import GOODBYE_S
 from evenkeel.kube.credentials import Credentials
 from evenkeel.kube.kopf_session import KopfSessions
 from evenkeel.kube.listener import Sight

@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from functools import partial
+from typing import Any
 
 import pytest
 from aiohttp import web
@@ -19,6 +20,7 @@ from evenkeel.kube import client as kube_client
 from evenkeel.kube.api import NoAnswer, NotSent
 from evenkeel.kube.client import KubeClient
 from evenkeel.kube.credentials import Credentials
+from evenkeel.kube.reflector import Reflector
 
 Answer = Callable[[web.Request], Awaitable[web.StreamResponse]]
 OLD, NEW = "old-token", "new-token"
@@ -31,6 +33,8 @@ class Server:
         self.answer: Answer = _ok
         self.tokens: list[str] = []
         self.token = OLD
+        self.certificate = "first"
+        self.watchers: list[web.StreamResponse] = []
         self.port = 0
 
     async def handle(self, request: web.Request) -> web.StreamResponse:
@@ -43,7 +47,24 @@ class Server:
         configuration.host = f"http://127.0.0.1:{self.port}"
         configuration.api_key = {"authorization": self.token}
         configuration.api_key_prefix = {"authorization": "Bearer"}
-        return Credentials(configuration.host, None, configuration, fingerprint=self.token)
+        return Credentials(configuration.host, None, configuration, fingerprint=self.certificate)
+
+    async def refuse_the_old_token(self, request: web.Request) -> web.StreamResponse:
+        """Watches stay open whatever becomes of the token they were opened with."""
+        if request.headers["Authorization"] == f"Bearer {OLD}" and self.token == NEW:
+            return web.Response(status=401)
+        if "watch" not in request.query:
+            body = {"kind": "JobList", "metadata": {"resourceVersion": "1"}, "items": []}
+            return web.json_response(body)
+        response = web.StreamResponse()
+        await response.prepare(request)
+        self.watchers.append(response)
+        await asyncio.Event().wait()
+        return response
+
+    async def tell(self, line: bytes) -> None:
+        """Into the watch that was opened last."""
+        await self.watchers[-1].write(line + b"\n")
 
 
 @pytest.fixture
@@ -255,6 +276,89 @@ async def test_a_watch_that_falls_silent_means_no_answer(
         assert await anext(lines) == b'{"a":1}'
         with pytest.raises(NoAnswer):
             await anext(lines)
+
+
+# --- new credentials while a watch is open --------------------------------------------------------
+
+
+async def test_a_token_that_was_rotated_leaves_an_open_watch_as_it_is(
+    server: Server, client: KubeClient
+) -> None:
+    """Its session was closed under it once, and no end of a Job was seen from then on."""
+    server.answer = server.refuse_the_old_token
+    async with client.watch("/jobs", {}) as watch:
+        lines = watch.lines()
+        server.token = NEW
+        assert (await client.call("GET", "/jobs")).status == 200
+        await asyncio.sleep(0.5)  # longer than calls under way are given to end
+
+        await server.tell(b'{"still":"heard"}')
+
+        async with asyncio.timeout(5):
+            assert await anext(lines) == b'{"still":"heard"}'
+
+
+async def test_a_watch_is_told_to_end_before_its_session_is_closed(
+    server: Server, client: KubeClient
+) -> None:
+    """New certificates need new connections."""
+    server.answer = server.refuse_the_old_token
+    async with client.watch("/jobs", {}) as watch:
+        server.token, server.certificate = NEW, "second"
+        assert (await client.call("GET", "/jobs")).status == 200
+
+        async with asyncio.timeout(5):
+            with pytest.raises(NoAnswer, match="session was closed"):
+                await anext(watch.lines())
+
+
+@pytest.mark.parametrize("certificate", ["first", "second"])
+async def test_jobs_are_followed_on_after_new_credentials(
+    server: Server, client: KubeClient, certificate: str
+) -> None:
+    heard: list[str] = []
+
+    class Listener:
+        def read(self, item: dict[str, Any]) -> None: ...
+
+        def listed(self, found: list[Any], listed_at: float) -> None: ...
+
+        def changed(self, kind: str, item: dict[str, Any]) -> None:
+            heard.append(item["metadata"]["name"])
+
+    server.answer = server.refuse_the_old_token
+    following = asyncio.create_task(Reflector(client, "/jobs", Listener(), now=time.time).run())
+    async with asyncio.timeout(20):
+        while not server.watchers:
+            await asyncio.sleep(0.01)
+        server.token, server.certificate = NEW, certificate
+        assert (await client.call("GET", "/jobs")).status == 200
+        await asyncio.sleep(0.5)
+        while not heard:
+            with contextlib.suppress(OSError):  # the watch before the credentials came
+                await server.tell(
+                    b'{"type":"MODIFIED","object":'
+                    b'{"metadata":{"name":"ended","resourceVersion":"2"}}}'
+                )
+            await asyncio.sleep(0.1)
+    following.cancel()
+    assert heard[0] == "ended"
+
+
+async def test_a_401_after_a_token_was_read_again_opens_no_new_session(server: Server) -> None:
+    """A webhook of one namespace may deny with this code: it says nothing of our token."""
+
+    async def denied(request: web.Request) -> web.StreamResponse:
+        return web.Response(status=401)
+
+    async with KubeClient(server.credentials, timeout_s=0.3, connections=4) as client:
+        before = client._session
+        server.token, server.answer = NEW, denied
+        client._credentials.configuration.api_key = {"authorization": NEW}  # as its hook does
+        client._authorized_at = float("-inf")
+        assert (await client.call("POST", "/jobs", body=b"{}")).status == 401
+        assert client._session is before
+        assert server.tokens == [f"Bearer {NEW}"]
 
 
 class Tokens(Credentials):
