@@ -28,6 +28,7 @@ from evenkeel.errors import Busy
 from evenkeel.kube.api import Api
 from evenkeel.kube.errands import Errands
 from evenkeel.kube.events import Events
+from evenkeel.kube.gate import Gate
 from evenkeel.kube.jobs import jobs_reflectors
 from evenkeel.kube.launcher import Launcher
 from evenkeel.kube.pruner import Pruner
@@ -77,6 +78,8 @@ class Operator:
             fail=self.fail,
         )
 
+        gate = Gate(clock)
+
         def busy() -> bool:
             return self.launcher.busy
 
@@ -87,6 +90,8 @@ class Operator:
             self.scheduler.document,
             in_flight=settings.status_in_flight,
             busy=busy,
+            namespace=self._namespace_of,
+            gate=gate,
             version=self.scheduler.version,
             count=metrics.status_answered,
             complain=self._complain,
@@ -120,6 +125,10 @@ class Operator:
         metrics.gauges(self._gauges)
         self._picture = self.scheduler.state.load.distribution(int(clock.now()))
         metrics.distribution(lambda: self._picture)
+
+    def _namespace_of(self, uid: str) -> str:
+        entry = self.scheduler.state.entries.get(uid)
+        return entry.ns if entry else ""
 
     async def ask(self, question: Callable[[Ask], Message]) -> Any:
         """Ask the scheduler, and wait for its answer. Busy when its inbox is full."""

@@ -86,6 +86,7 @@ async def operating(kubeconfig: Path | None, settings: Settings) -> AsyncIterato
             ),
         )
         operator.pruner.see = listener.see
+        operator.status_sync.seen_version = listener.version
         kopf_thread.start()
         running = asyncio.create_task(operator.run())
         pulse = asyncio.create_task(_feel_pulse(clock, operator.metrics.pulse_s.observe))

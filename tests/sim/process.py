@@ -51,6 +51,7 @@ class Process:
             min_interval_s=settings.min_interval_s,
             namespaces=settings.namespaces,
         )
+        self.operator.status_sync.seen_version = self.listener.version
         self.reflector = Reflector(self.connection, schedules_path(), self, now=play.clock.now)
         self.tasks: set[asyncio.Task[Any]] = set()
         self.over = asyncio.Event()

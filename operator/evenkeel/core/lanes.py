@@ -6,6 +6,7 @@ The launcher keeps its waiting launches here. Without turns one tenant's ten tho
 
 import heapq
 from collections import deque
+from collections.abc import Callable
 from typing import Generic, TypeVar
 
 T = TypeVar("T")
@@ -34,9 +35,12 @@ class Lanes(Generic[T]):
         self._arrivals += 1  # ends the comparison before it reaches the item
         heapq.heappush(lane, (-priority, due, name, self._arrivals, item))
 
-    def pop(self) -> T:
-        """The next launch; IndexError when there is none."""
-        ns = self._turns.popleft()
+    def pop(self, may: Callable[[str], bool] = lambda ns: True) -> T:
+        """The next launch of a namespace that `may`; IndexError when there is none."""
+        ns = next((ns for ns in self._turns if may(ns)), None)
+        if ns is None:
+            raise IndexError("no launch waits that may begin")
+        self._turns.remove(ns)
         lane = self._lanes[ns]
         item = heapq.heappop(lane)[-1]
         if lane:

@@ -1,7 +1,8 @@
 """ScheduledJobs as they were seen become messages: by kopf's watch, or by an own LIST.
 
-`watch` and `pruner` call it. It remembers generations only: the status of a schedule is believed at
-first sight, and the scheduler's own writes of it come back as modifications.
+`watch` shows it what kopf sees, in kopf's thread; `pruner` shows it what that watch missed. It
+remembers the generation and the version of each schedule: a status is believed at the first sight
+alone, and the scheduler's own writes of the status come back as modifications.
 """
 
 from collections.abc import Callable, Mapping
@@ -33,6 +34,12 @@ class ScheduleListener:
         self._min_interval_s = min_interval_s
         self._namespaces = namespaces
         self._generations: dict[str, int] = {}
+        self._versions: dict[str, int] = {}
+
+    def version(self, uid: str) -> int:
+        """The newest resourceVersion seen of a schedule, our own writes of its status included; 0:
+        none. Called in the scheduler's thread."""
+        return self._versions.get(uid, 0)
 
     def see(self, kind: str | None, raw: Mapping[str, Any]) -> None:
         """One object as the watch gave it; `kind` is None in the first list."""
@@ -43,8 +50,12 @@ class ScheduleListener:
         # Deleted in the foreground it stays until its Jobs are gone, and must not create new ones.
         if kind == "DELETED" or metadata.get("deletionTimestamp"):
             self._generations.pop(uid, None)
+            self._versions.pop(uid, None)
             self._hand_over(self._inbox.hint, uid, ScheduleGone(uid))
             return
+        version = str(metadata.get("resourceVersion", ""))
+        if version.isdecimal():  # a list may be older than what the watch has shown
+            self._versions[uid] = max(int(version), self._versions.get(uid, 0))
         generation, known = metadata.get("generation", 0), self._generations.get(uid)
         if known is not None and generation < known:
             return  # an older list: it would take the place of the newer sight in the inbox
@@ -52,5 +63,5 @@ class ScheduleListener:
             return  # our own status write, come back
         self._generations[uid] = generation
         schedule = read(raw, min_interval_s=self._min_interval_s)
-        memory = parse(raw.get("status"), version=str(metadata.get("resourceVersion", "")))
+        memory = parse(raw.get("status"), version=version)
         self._hand_over(self._inbox.hint, uid, ScheduleSeen(schedule, memory))

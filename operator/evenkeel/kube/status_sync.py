@@ -1,12 +1,16 @@
 """Write statuses behind: at most one merge patch per schedule and second, creates first.
 
 The document is taken when there is time to send it, so what waits is a set of uids and needs no
-bound of its own. One that cannot be written is tried again, later each time; launching never waits
-for it, except where the scheduler asked for the mark first.
+bound of its own. Namespaces take turns, and a write that hangs delays those of its own namespace
+alone. A write that fails is tried again, later each time. Launching never waits for a write, except
+where the scheduler asks for one before a create: see `write_now`.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
+import heapq
+from collections.abc import Awaitable, Callable, Coroutine
+from dataclasses import dataclass
+from typing import Any
 
 import orjson
 
@@ -15,6 +19,8 @@ from evenkeel.clock import Clock
 from evenkeel.core.inbox import Inbox
 from evenkeel.core.messages import Document, ScheduleGone, StatusWritten
 from evenkeel.kube.api import MERGE_PATCH, Api, NoAnswer, NotSent, Reply, schedules_path
+from evenkeel.kube.gate import Gate
+from evenkeel.kube.places import Place, Places
 
 EVERY_S = 1.0
 """Between two patches of one schedule: each comes back through the watch and costs kopf 0.3 ms."""
@@ -23,22 +29,39 @@ LAG_LIMIT_S = 40.0
 """Creates go first, but not for ever: in a herd the mark may lag its create by at most 60 s. With
 20 s half of the statuses of ten thousand were written between their creates."""
 
+BUSY_PAUSE_S = 0.05
+"""Between two looks whether creates have been sent."""
+
 LONGEST_PAUSE_S = 30.0
 
 LONGEST_SILENCE_S = 5.0
 """Between two looks whether an API server that could not be reached is there again."""
 
-RETRY_AFTER_S = 1.0
-"""After a 429 that does not say how long."""
+KEPT = 1
+STUCK = 2
+OLD_IN_ALL = 32
+"""See `Places`: a place more for namespaces that hold none, writes of one namespace while none of
+them comes back, and writes older than a second of all namespaces."""
+
+WHAT = "statuses"
 
 A_PAGE = Reply(502, b'{"message": "that was a proxy\'s page, no answer of the API server"}')
 """What a 200 without an object is taken for: nothing was stored."""
 
 Documents = Callable[[str], tuple[str, str, Document, int] | None]
+Write = Coroutine[Any, Any, None]
+
+
+@dataclass(slots=True)
+class _Unstored:
+    """A change that no stored status tells of yet."""
+
+    ns: str
+    since: float
 
 
 class StatusSync:
-    """Runs on the scheduler's loop with a few workers."""
+    """Runs on the scheduler's loop."""
 
     def __init__(
         self,
@@ -49,6 +72,8 @@ class StatusSync:
         *,
         in_flight: int,
         busy: Callable[[], bool],
+        namespace: Callable[[str], str],
+        gate: Gate | None = None,
         version: Callable[[str], str] = lambda uid: "",
         count: Callable[[str, float], None] = lambda outcome, took_s: None,
         complain: Callable[[str, str], None] = lambda what, sentence: None,
@@ -57,23 +82,35 @@ class StatusSync:
         self._inbox = inbox
         self._clock = clock
         self._documents = documents
-        self._in_flight = in_flight
         self._busy = busy
+        self._gate = gate or Gate(clock)
         self._version = version
+        self._namespace = namespace
         self._count = count
         self._complain = complain
+        self.seen_version: Callable[[str], int] = lambda uid: 0
+        """The version of a schedule that its watch showed last; 0: not known."""
+        self._arrived = asyncio.Event()
+        self._places = Places(
+            in_flight, kept=KEPT, stuck=STUCK, old_in_all=OLD_IN_ALL, freed=self._arrived.set
+        )
         self._waiting: dict[str, float] = {}
+        """Since when; of these a uid stands in its namespace's lane or is paced, or its last
+        write is still under way."""
+        self._lanes: dict[str, dict[str, None]] = {}
+        """What may be written now by namespace, the next one's turn first."""
+        self._paced: list[tuple[float, str]] = []
+        """A heap of those that may be written later, by when."""
+        self._is_paced: set[str] = set()
+        self._unstored: dict[str, _Unstored] = {}
         self._written_at: dict[str, float] = {}
         self._failures: dict[str, int] = {}
         self._versions: dict[str, str] = {}
-        self._stored: dict[str, tuple[int, float]] = {}
-        """The revision stored last, and when its request began."""
+        self._stored: dict[str, int] = {}
+        """The revision stored last."""
         self._writing: dict[str, asyncio.Future[None]] = {}
         self._closed_until = 0.0
         self._closings = 0
-        self._paused_until = 0.0
-        """As the server asked for: one that answers others meanwhile does not take it back."""
-        self._arrived = asyncio.Event()
         self._stopping = False
 
     @property
@@ -86,30 +123,46 @@ class StatusSync:
         """Schedules whose last write failed."""
         return len(self._failures)
 
+    def behind(self, by_s: float) -> set[str]:
+        """Namespaces with a status that should have been stored so long ago."""
+        since = self._clock.monotonic() - by_s
+        return {each.ns for each in self._unstored.values() if each.since < since}
+
     def dirty(self, uid: str) -> None:
         """The status of this schedule has changed."""
         if uid not in self._waiting:
-            self._waiting[uid] = self._clock.monotonic()
-            self._arrived.set()
+            self._wait(uid, since=self._clock.monotonic())
 
     async def write_now(self, uid: str, revision: int) -> bool:
-        """Have this revision stored before going on; False when it could not be done. A hundred
-        creates of one schedule need the same one, and would each write it."""
-        waits = self._waiting.pop(uid, None) is not None
+        """Have this revision stored before going on; False when it could not be done.
+
+        At once where it is stored already, however long ago: what a create relies on is announced
+        seconds before. Unless the watch shows a version that is not of our writing: somebody else,
+        another process perhaps, may have taken the announcement back. What the watch has not shown
+        yet is not known. Nobody waits here for a place, nor for other schedules' writes."""
+        if self._is_stored(uid, revision):
+            return True
+        waits = self._take(uid)
         await self._my_turn(uid)
-        stored, began = self._stored.get(uid, (0, 0.0))
-        # Not for long: another process may take it back.
-        if stored >= revision and self._clock.monotonic() < began + EVERY_S:
+        if self._is_stored(uid, revision):  # one write serves all creates that wait for it
             if waits:
                 self.dirty(uid)  # for what has changed since
             return True
         return await self._write(uid)
 
+    def _is_stored(self, uid: str, revision: int) -> bool:
+        if self._stored.get(uid, 0) < revision:
+            return False
+        ours = self._versions[uid]
+        return not ours.isdecimal() or self.seen_version(uid) <= int(ours)
+
     async def run(self) -> None:
         """Write until cancelled."""
-        async with asyncio.TaskGroup() as workers:
-            for _ in range(self._in_flight):
-                workers.create_task(self._work())
+        async with asyncio.TaskGroup() as writes:
+            while True:
+                pause_s = self._begin(writes.create_task)
+                self._arrived.clear()
+                await self._rest(pause_s)
 
     def flush(self, *, within_s: float) -> Awaitable[int]:
         """At shutdown: write what waits, without the pauses; give up after `within_s`. How many
@@ -118,56 +171,102 @@ class StatusSync:
         From the call on nobody hears that a document was stored, not only from the first `await`:
         a change that waits for that word would be lost in between."""
         self._stopping = True
+        for uid in self._waiting:
+            self._queue(uid)
         self._arrived.set()
         return self._flush(within_s)
 
     async def _flush(self, within_s: float) -> int:
         until = self._clock.monotonic() + within_s
-        hands: list[asyncio.Task[None]] = []
+        writes: list[asyncio.Task[None]] = []
+
+        def begin(work: Write) -> None:
+            writes.append(asyncio.create_task(work))
+
         while (self._waiting or self._writing) and (left_s := until - self._clock.monotonic()) > 0:
-            if self._waiting:
-                hands = [asyncio.create_task(self._write_all()) for _ in range(self._in_flight)]
-                done, _ = await asyncio.wait(hands, timeout=left_s)
-                for hand in done:
-                    hand.result()
-            else:  # what the workers are writing would be cut off with them
-                await asyncio.wait(list(self._writing.values()), timeout=left_s)
+            pause_s = self._begin(begin)
+            self._arrived.clear()
+            await self._rest(min(pause_s, left_s))
         unwritten = len(self._waiting.keys() | self._writing.keys() | self._failures.keys())
-        for hand in hands:
-            hand.cancel()
+        for write in writes:
+            if write.done():
+                write.result()
+            write.cancel()
         return unwritten
 
-    async def _write_all(self) -> None:
-        while self._waiting:
-            uid = next(iter(self._waiting))
-            del self._waiting[uid]
-            await self._write(uid)
+    # --- whose turn it is -------------------------------------------------------------------------
 
-    async def _work(self) -> None:
+    def _wait(self, uid: str, *, since: float) -> None:
+        self._waiting[uid] = since
+        self._unstored.setdefault(uid, _Unstored(self._namespace(uid), since))
+        if uid not in self._writing:  # else it is queued when that write has ended
+            self._queue(uid)
+
+    def _queue(self, uid: str) -> None:
+        """Into its lane, as soon as another patch of this schedule may be sent."""
+        may_at = self._written_at.get(uid, float("-inf")) + EVERY_S
+        if self._stopping or may_at <= self._clock.monotonic():
+            self._lanes.setdefault(self._unstored[uid].ns, {})[uid] = None
+            self._arrived.set()
+        elif uid not in self._is_paced:
+            self._is_paced.add(uid)
+            heapq.heappush(self._paced, (may_at, uid))
+            self._arrived.set()
+
+    def _take(self, uid: str) -> bool:
+        """It waits no longer; False when it did not."""
+        if self._waiting.pop(uid, None) is None:
+            return False
+        ns = self._unstored[uid].ns
+        lane = self._lanes.get(ns, {})
+        lane.pop(uid, None)
+        if not lane:
+            self._lanes.pop(ns, None)
+        return True
+
+    def _begin(self, spawn: Callable[[Write], object]) -> float:
+        """Begin what may be written; how long to rest then."""
         while True:
             uid, pause_s = self._next()
             if uid is None:
-                self._arrived.clear()
-                await self._rest(pause_s)
-                continue
-            del self._waiting[uid]
-            await self._write(uid)
+                return pause_s
+            ns = self._unstored[uid].ns
+            self._take(uid)
+            if ns in self._lanes:
+                self._lanes[ns] = self._lanes.pop(ns)  # to the end: others come first next time
+            # From here on, not from when its task begins: it must not be begun twice.
+            self._writing[uid] = asyncio.get_running_loop().create_future()
+            spawn(self._write_in(self._places.take(ns), uid))
 
     def _next(self) -> tuple[str | None, float]:
-        """The one that has waited longest and may be written, or how long to rest."""
+        """The next to be written, or how long to rest."""
         now = self._clock.monotonic()
-        if (opens_at := max(self._closed_until, self._paused_until)) > now:
-            return None, opens_at - now
-        pause_s = 3600.0
-        busy = self._busy()
-        for uid, since in self._waiting.items():
-            if busy and now - since < LAG_LIMIT_S:
-                return None, 0.05
-            may_at = self._written_at.get(uid, float("-inf")) + EVERY_S
-            if may_at <= now:
+        pause_s = self._end_paces(now)
+        if not self._stopping and self._closed_until > now:
+            return None, self._closed_until - now
+        busy = not self._stopping and self._busy()
+        if busy and now - next(iter(self._waiting.values()), now) < LAG_LIMIT_S:
+            return None, BUSY_PAUSE_S  # not even the one that has waited longest
+        for ns, lane in self._lanes.items():
+            uid = next(iter(lane))
+            if not self._places.free_for(ns):
+                continue
+            if not self._stopping and (closed_s := self._gate.closed_s(WHAT, ns)):
+                pause_s = min(pause_s, closed_s)
+            elif busy and now - self._waiting[uid] < LAG_LIMIT_S:
+                pause_s = min(pause_s, BUSY_PAUSE_S)
+            else:
                 return uid, 0.0
-            pause_s = min(pause_s, may_at - now)
         return None, pause_s
+
+    def _end_paces(self, now: float) -> float:
+        """Those whose pace has ended stand in their lanes; how long until the next one's has."""
+        while self._paced and self._paced[0][0] <= now:
+            _, uid = heapq.heappop(self._paced)
+            self._is_paced.discard(uid)
+            if uid in self._waiting and uid not in self._writing:
+                self._queue(uid)
+        return self._paced[0][0] - now if self._paced else 3600.0
 
     async def _rest(self, pause_s: float) -> None:
         try:
@@ -176,22 +275,39 @@ class StatusSync:
         except TimeoutError:
             return
 
+    # --- one write --------------------------------------------------------------------------------
+
+    async def _write_in(self, place: Place, uid: str) -> None:
+        answered = False
+        try:
+            answered = await self._send(uid) is not None
+        finally:
+            self._end_write(uid)
+            place.give_back(answered=answered)
+
     async def _write(self, uid: str) -> bool:
         """One at a time for each schedule, and the document is taken when its turn has come: an
         older one that arrives after a newer takes back a mark that a create relies on."""
         await self._my_turn(uid)
-        done = self._writing[uid] = asyncio.get_running_loop().create_future()
+        self._take(uid)
+        self._writing[uid] = asyncio.get_running_loop().create_future()
         try:
-            return await self._send(uid)
+            return await self._send(uid) is True
         finally:
-            del self._writing[uid]
-            done.set_result(None)
+            self._end_write(uid)
+
+    def _end_write(self, uid: str) -> None:
+        self._writing.pop(uid).set_result(None)
+        if uid in self._waiting:
+            self._queue(uid)
+        self._arrived.set()
 
     async def _my_turn(self, uid: str) -> None:
         while (other := self._writing.get(uid)) is not None:
             await asyncio.wait([other])
 
-    async def _send(self, uid: str) -> bool:
+    async def _send(self, uid: str) -> bool | None:
+        """Whether it is stored; None: no answer."""
         found = self._documents(uid)
         if found is None:
             self.forget(uid)
@@ -220,7 +336,7 @@ class StatusSync:
                 self._close(uid)
             else:
                 self._later(uid)
-            return False
+            return None
         self._open()
         if reply.ok and not another and not _version(reply):
             reply = A_PAGE
@@ -230,7 +346,10 @@ class StatusSync:
                 return False
             self._failures.pop(uid, None)
             self._versions[uid] = _version(reply)
-            self._stored[uid] = revision, began
+            self._stored[uid] = revision
+            self._unstored.pop(uid, None)
+            if uid in self._waiting:
+                self._unstored[uid] = _Unstored(ns, self._waiting[uid])
             self._inbox.hint(("written", uid), StatusWritten(uid, revision))
             if self._stopping and (newest := self._documents(uid)) and newest[3] > revision:
                 self.dirty(uid)  # nobody reads the inbox any more to find that out
@@ -239,7 +358,7 @@ class StatusSync:
             self.forget(uid)
             self._inbox.hint(("gone", uid), ScheduleGone(uid))
             return False
-        self._obey(reply)
+        self._gate.heed(WHAT, ns, reply)
         self._complain("statuses cannot be written", f"{ns}/{name}: {reply.message}")
         self._later(uid)
         return False
@@ -280,16 +399,6 @@ class StatusSync:
         if not self._stopping:
             self.dirty(uid)
 
-    def _obey(self, reply: Reply) -> None:
-        """A server that has too much to do speaks of all requests: one for each schedule, each
-        tried again by itself, are those that it cannot take."""
-        pause_s = reply.retry_after_s
-        if reply.status == 429 and pause_s is None:
-            pause_s = RETRY_AFTER_S
-        if reply.status in (429, 503) and pause_s is not None:
-            until = self._clock.monotonic() + pause_s
-            self._paused_until = max(self._paused_until, until)
-
     def _open(self) -> None:
         if self._closings:
             self._closings, self._closed_until = 0, 0.0
@@ -297,7 +406,8 @@ class StatusSync:
 
     def forget(self, uid: str) -> None:
         """The schedule is gone."""
-        self._waiting.pop(uid, None)
+        self._take(uid)
+        self._unstored.pop(uid, None)
         self._written_at.pop(uid, None)
         self._failures.pop(uid, None)
         self._versions.pop(uid, None)

@@ -55,3 +55,14 @@ def test_lanes_are_fair_complete_and_in_order(pushes):
         others = [ns for ns in "abc" if ns != push[0] and waiting[ns] > 0]
         upcoming = {later[0] for later in order[position + 1 : position + 1 + len(others)]}
         assert set(others) <= upcoming | {push[0]}
+
+
+def test_a_namespace_that_may_not_is_passed_over_and_keeps_its_turn() -> None:
+    queue: Lanes[str] = Lanes()
+    for ns in ("closed", "open", "other"):
+        queue.push(ns, ns=ns, priority=0, due=0, name="a")
+    assert queue.pop(lambda ns: ns != "closed") == "open"
+    assert queue.pop() == "closed"
+    with pytest.raises(IndexError):
+        queue.pop(lambda ns: ns != "other")
+    assert len(queue) == 1

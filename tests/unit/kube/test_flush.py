@@ -37,6 +37,7 @@ async def working(
         lambda uid: ("shop", uid, {}, revision(uid)),
         in_flight=in_flight,
         busy=lambda: False,
+        namespace=lambda uid: "shop",
     )
     workers = asyncio.create_task(it.run())
     yield it

@@ -35,6 +35,7 @@ def test_while_creates_wait_no_mark_lags_by_more_than_a_minute(schedules):
             lambda uid: ("shop", uid, {}, 1),
             in_flight=Settings().status_in_flight,
             busy=lambda: True,
+            namespace=lambda uid: "shop",
         )
         for number in range(schedules):
             it.dirty(f"s{number}")

@@ -57,3 +57,16 @@ def test_one_that_was_gone_and_comes_again_under_its_generation_is_seen_again():
 def test_an_older_list_does_not_take_the_place_of_a_newer_sight():
     told = seen(("MODIFIED", raw(generation=3)), (None, raw(generation=2)))
     assert [each.schedule.generation for each in told if isinstance(each, ScheduleSeen)] == [3]
+
+
+def test_the_newest_version_is_known_whoever_wrote_it():
+    """A status written by somebody else is no news of the spec, and may take ours back."""
+    it = ScheduleListener(Desk().inbox, hand_over=lambda call, *told: call(*told), min_interval_s=1)
+    uid = raw()["metadata"]["uid"]
+    assert it.version(uid) == 0
+    it.see(None, raw(generation=1, resourceVersion="98"))
+    it.see("MODIFIED", raw(generation=1, resourceVersion="102"))
+    it.see(None, raw(generation=1, resourceVersion="99"))  # an older list
+    assert it.version(uid) == 102
+    it.see("DELETED", raw(generation=1, resourceVersion="103"))
+    assert it.version(uid) == 0

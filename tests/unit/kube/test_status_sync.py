@@ -38,16 +38,28 @@ class Documents:
 
     def __call__(self, uid):
         revision = self.revisions.get(uid)
-        return ("shop", uid[4:], {"n": revision}, revision) if revision else None
+        ns = namespace(uid)
+        return (ns, uid.rpartition("/")[2][4:], {"n": revision}, revision) if revision else None
 
 
-def sync(api, scenario, *, busy=lambda: False):
+def namespace(uid):
+    """`bank/uid-report` is of the bank, `uid-report` of the shop."""
+    return uid.rpartition("/")[0] or "shop"
+
+
+def status_sync(api, desk, clock, documents, *, in_flight=2, busy=lambda: False):
+    return StatusSync(
+        api, desk.inbox, clock, documents, in_flight=in_flight, busy=busy, namespace=namespace
+    )
+
+
+def sync(api, scenario, *, busy=lambda: False, in_flight=2):
     """Run `scenario(sync, documents)` beside the writers; what was reported."""
     desk = Desk()
 
     async def whole(clock):
         documents = Documents()
-        it = StatusSync(api, desk.inbox, clock, documents, in_flight=2, busy=busy)
+        it = status_sync(api, desk, clock, documents, in_flight=in_flight, busy=busy)
         play = asyncio.create_task(scenario(it, documents))
         await for_a(300, it.run())
         await play
@@ -242,18 +254,45 @@ def test_one_write_serves_all_creates_that_need_it():
     assert [call.body["status"]["n"] for call in api.calls] == [2]
 
 
-def test_a_write_serves_no_create_of_a_later_revision_nor_one_that_comes_late():
+def test_a_write_serves_no_create_of_a_later_revision():
     api = ScriptedApi([written()])
 
     async def scenario(it, documents):
         assert await it.write_now(UID, 1)
         change(it, documents)
         assert await it.write_now(UID, 2)
-        await asyncio.sleep(1.5)
+
+    sync(api, scenario)
+    assert [call.body["status"]["n"] for call in api.calls] == [1, 2]
+
+
+def test_what_was_announced_seconds_before_needs_no_write_at_the_due_second():
+    api = ScriptedApi([written()])
+
+    async def scenario(it, documents):
+        change(it, documents)
+        await asyncio.sleep(10)
+        before = asyncio.get_running_loop().time()
+        assert await it.write_now(UID, 2)
+        assert asyncio.get_running_loop().time() == before
+
+    sync(api, scenario)
+    assert [call.body["status"]["n"] for call in api.calls] == [2]
+
+
+@pytest.mark.parametrize(("seen", "writes"), [(0, 1), (8, 1), (9, 1), (10, 2)])
+def test_what_somebody_else_may_have_taken_back_is_written_again(seen, writes):
+    """Ours was version 9; the watch shows what it shows."""
+    api = ScriptedApi([written(9)])
+
+    async def scenario(it, documents):
+        it.seen_version = lambda uid: seen
+        change(it, documents)
+        await asyncio.sleep(10)
         assert await it.write_now(UID, 2)
 
     sync(api, scenario)
-    assert [call.body["status"]["n"] for call in api.calls] == [1, 2, 2]
+    assert [call.body["status"]["n"] for call in api.calls] == [2] * writes
 
 
 def test_a_schedule_that_is_gone_from_the_scheduler_is_not_written():
@@ -287,7 +326,7 @@ def test_a_flush_writes_what_waits_without_pauses():
 
     async def scenario(clock):
         documents = Documents()
-        it = StatusSync(api, desk.inbox, clock, documents, in_flight=2, busy=lambda: False)
+        it = status_sync(api, desk, clock, documents)
         for n in range(20):
             change(it, documents, f"uid-{n}")
         await it.flush(within_s=5)
@@ -303,7 +342,7 @@ def test_a_flush_against_a_dead_server_ends_in_time():
 
     async def scenario(clock):
         documents = Documents()
-        it = StatusSync(api, desk.inbox, clock, documents, in_flight=2, busy=lambda: False)
+        it = status_sync(api, desk, clock, documents)
         for n in range(1000):
             change(it, documents, f"uid-{n}")
         await it.flush(within_s=5)
@@ -369,3 +408,117 @@ def test_a_conflict_that_is_answered_by_a_page_overwrites_nothing():
 
     sync(api, scenario)
     assert [call.verb for call in api.calls] == ["PATCH", "GET", "PATCH"]
+
+
+# --- namespaces that hang, or that are told to pause ----------------------------------------------
+
+
+class Hanging:
+    """A webhook of namespace `hangs` lets every write hang; the others are written at once."""
+
+    def __init__(self) -> None:
+        self.begun: list[tuple[float, str]] = []
+        self.hanging = 0
+        self.most: list[tuple[float, int]] = []
+
+    async def call(self, verb, path, **_):
+        now = asyncio.get_running_loop().time()
+        self.begun.append((now, path))
+        if "/hangs/" not in path:
+            return written()
+        self.hanging += 1
+        self.most.append((now, self.hanging))
+        await asyncio.sleep(10)
+        self.hanging -= 1
+        raise NO_ANSWER
+
+    def watch(self, path, params):
+        raise AssertionError
+
+
+def test_a_namespace_whose_writes_hang_delays_nobody_else():
+    api = Hanging()
+    lags: list[float] = []
+
+    async def scenario(it, documents):
+        for number in range(300):
+            change(it, documents, f"hangs/uid-{number}")
+        for _ in range(100):
+            await asyncio.sleep(2)
+            changed_at = asyncio.get_running_loop().time()
+            change(it, documents, "quiet/uid-report")
+            await asyncio.sleep(0.9)
+            lags.append(max(at for at, path in api.begun if "/quiet/" in path) - changed_at)
+        assert it.behind(60) == {"hangs"}
+
+    sync(api, scenario, in_flight=4)
+    assert len(lags) == 100
+    assert 0 <= min(lags) <= max(lags) < 0.2
+    assert max(count for at, count in api.most if at < 1) <= 4
+    assert max(count for at, count in api.most if at > 11) <= 2
+
+
+def test_a_create_that_needs_its_status_does_not_wait_for_writes_that_hang():
+    async def scenario(it, documents):
+        for number in range(40):
+            change(it, documents, f"hangs/uid-{number}")
+        await asyncio.sleep(0.1)
+        began = asyncio.get_running_loop().time()
+        assert await it.write_now(UID, 1)
+        assert asyncio.get_running_loop().time() - began < 0.1
+
+    sync(Hanging(), scenario, in_flight=4)
+
+
+def test_at_the_end_a_namespace_whose_writes_hang_keeps_nobody_elses_from_being_stored():
+    api, desk = Hanging(), Desk()
+
+    async def scenario(clock):
+        documents = Documents()
+        it = status_sync(api, desk, clock, documents, in_flight=4)
+        for number in range(100):
+            change(it, documents, f"hangs/uid-{number}")
+        for number in range(100):
+            change(it, documents, f"quiet/uid-{number}")
+        assert await it.flush(within_s=5) == 100
+
+    virtually(scenario)
+    assert len({path for _, path in api.begun if "/quiet/" in path}) == 100
+
+
+def answers(refusal, *namespaces):
+    """These namespaces hear the refusal, all others are written."""
+    return lambda call: refusal if any(f"/{ns}/" in call.path for ns in namespaces) else written()
+
+
+DENIED = 'admission webhook "tenant.example" denied the request: slow down'
+PAUSES = {
+    "a webhook's 429": (status(429, "", DENIED, **{"Retry-After": "60"}), ["one"], False),
+    "a webhook's 503": (status(503, "", DENIED, **{"Retry-After": "60"}), ["one"], False),
+    "webhooks of two": (status(429, "", DENIED, **{"Retry-After": "60"}), ["one", "two"], False),
+    "a 429 of nobody known": (status(429, "", "busy", **{"Retry-After": "60"}), ["one"], False),
+    "a 429 that two hear": (status(429, "", "busy", **{"Retry-After": "60"}), ["one", "two"], True),
+    "a 503 that two hear": (status(503, "", "busy", **{"Retry-After": "60"}), ["one", "two"], True),
+    "the API server's own limit": (
+        Reply(429, b"Too many requests, please try again later.\n", {"Retry-After": "60"}),
+        ["one"],
+        True,
+    ),
+}
+
+
+@pytest.mark.parametrize(("refusal", "hear_it", "all_wait"), PAUSES.values(), ids=PAUSES)
+def test_whom_a_pause_holds_back(refusal, hear_it, all_wait):
+    api = ScriptedApi(answers(refusal, *hear_it))
+
+    async def scenario(it, documents):
+        for ns in hear_it:
+            change(it, documents, f"{ns}/uid-report")
+        await asyncio.sleep(5)
+        change(it, documents, "quiet/uid-report")
+
+    sync(api, scenario)
+    (quiet,) = [call.at for call in api.calls if "/quiet/" in call.path]
+    assert (quiet >= 60) == all_wait
+    refused = [call.at for call in api.calls if "/one/" in call.path]
+    assert min(refused[1:]) >= 60
