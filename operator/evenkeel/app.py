@@ -97,7 +97,7 @@ class Operator:
             complain=self._complain,
         )
         self.errands = Errands(api, inbox, clock, busy=busy, fail=self.fail)
-        self.events = Events(api, clock, busy=busy, dropped=metrics.events_dropped.inc)
+        self.events = Events(api, clock, busy=busy, gate=gate, dropped=metrics.events_dropped.inc)
         self.jobs = jobs_reflectors(
             api,
             inbox,

@@ -1,5 +1,8 @@
 """Events are few, short, and never in the way."""
 
+import asyncio
+
+import pytest
 from tests.unit.kube.scripted import (
     CREATED,
     NO_ANSWER,
@@ -11,17 +14,16 @@ from tests.unit.kube.scripted import (
 )
 
 from evenkeel.core.effects import KubeEvent
-from evenkeel.kube.events import QUEUE_LIMIT, Events
+from evenkeel.kube.api import Reply
+from evenkeel.kube.events import PATIENCE_S, QUEUE_LIMIT, Events
 
 
-def told(reason="Missed", message="one", *, uid="uid-report", warning=True) -> KubeEvent:
-    return KubeEvent(uid, "shop", "report", warning, reason, message)
+def told(reason="Missed", message="one", *, uid="uid-report", warning=True, ns="shop") -> KubeEvent:
+    return KubeEvent(uid, ns, "report", warning, reason, message)
 
 
 def tell(*events, answers=(CREATED,), seconds=600.0, busy=lambda: False, every_s=0.0):
-    import asyncio
-
-    api, dropped = ScriptedApi(list(answers)), []
+    api, dropped = ScriptedApi(answers if callable(answers) else list(answers)), []
 
     async def scenario(clock):
         it = Events(api, clock, busy=busy, dropped=lambda: dropped.append(1))
@@ -98,3 +100,98 @@ def test_an_event_whose_object_is_gone_is_sent_anew():
 def test_an_event_that_cannot_be_counted_up_is_counted_as_dropped():
     _, dropped = tell(told(), told(), answers=(CREATED, status(403, "Forbidden")))
     assert dropped == 1
+
+
+# --- Normal Events --------------------------------------------------------------------------------
+
+
+def created(message="one", *, uid="uid-report"):
+    return told("SuccessfulCreate", message, uid=uid, warning=False)
+
+
+def test_of_normal_events_one_a_minute_is_sent_and_counts_the_others():
+    """A schedule that is due every ten seconds, for three minutes."""
+    api, _ = tell(*[created(f"{n}") for n in range(18)], every_s=10)
+    assert [call.verb for call in api.calls] == ["POST", "PATCH", "PATCH"]
+    assert [call.body["count"] for call in api.calls] == [1, 7, 13]
+    assert [call.body["message"] for call in api.calls] == ["0", "6", "12"]
+    assert [round(call.at) for call in api.calls] == [0, 60, 120]
+
+
+def test_normal_events_of_other_schedules_and_reasons_are_sent():
+    other = told("SawCompletedJob", warning=False)
+    api, _ = tell(created(), other, created(uid="uid-other"), created())
+    assert [call.verb for call in api.calls] == ["POST"] * 3
+
+
+def test_a_normal_event_long_after_the_last_is_a_new_one():
+    api, _ = tell(created(), created(), every_s=700, seconds=2000)
+    assert [(call.verb, call.body["count"]) for call in api.calls] == [("POST", 1), ("POST", 1)]
+
+
+# --- namespaces -----------------------------------------------------------------------------------
+
+
+def test_a_namespace_whose_events_hang_stops_nobody_elses():
+    sent: list[tuple[float, str]] = []
+
+    class Hanging:
+        async def call(self, verb, path, **_):
+            sent.append((asyncio.get_running_loop().time(), path))
+            if "/hangs/" in path:
+                await asyncio.sleep(10)
+                raise NO_ANSWER
+            return CREATED
+
+        def watch(self, path, params):
+            raise AssertionError
+
+    async def scenario(clock):
+        it = Events(Hanging(), clock, busy=lambda: False)
+
+        async def speak():
+            for n in range(QUEUE_LIMIT):
+                it.tell(told(uid=f"uid-{n}", ns="hangs"))
+            for n in range(100):
+                it.tell(told(uid=f"uid-{n}", ns="quiet"))
+                await asyncio.sleep(1)
+            assert it.behind(60) == {"hangs"}
+
+        await for_a(100.5, it.run(), speak())
+
+    virtually(scenario)
+    quiet = [at for at, path in sent if "/quiet/" in path]
+    assert len(quiet) == 100
+    assert max(at - n for n, at in enumerate(quiet)) < 0.1
+    assert len(sent) - len(quiet) <= 11
+
+
+def test_a_full_queue_drops_of_the_namespace_that_fills_it():
+    many = [told(uid=f"uid-{n}", ns="many") for n in range(QUEUE_LIMIT)]
+    api, dropped = tell(*many, told(ns="few"), seconds=0.5)
+    assert dropped == 1
+    assert "/few/" in api.calls[1].path
+
+
+@pytest.mark.parametrize(
+    ("message", "others_at"),
+    [('admission webhook "x" denied the request: busy', 0), ("", 30)],
+    ids=["its own webhook", "the API server itself"],
+)
+def test_whom_a_429_to_an_event_holds_back(message, others_at):
+    plain = Reply(429, b"Too many requests", {"Retry-After": "30"})
+    busy = status(429, "", message, **{"Retry-After": "30"}) if message else plain
+
+    def answers(call):
+        return busy if "/shop/" in call.path and call.at < 30 else CREATED
+
+    events = [told(), told("Failed"), told(ns="bank", uid="uid-other")]
+    api, _ = tell(*events, answers=answers, every_s=1)
+    (bank,) = [call.at for call in api.calls if "/bank/" in call.path]
+    assert bank >= others_at
+    assert [call.at >= 30 for call in api.calls if "/shop/" in call.path] == [False, True]
+
+
+def test_events_wait_for_creates_but_not_for_ever():
+    api, _ = tell(told(), busy=lambda: True, seconds=PATIENCE_S + 1)
+    assert len(api.calls) == 1
