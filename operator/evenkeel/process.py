@@ -22,7 +22,7 @@ from evenkeel.kube.surroundings import check_surroundings
 from evenkeel.kube.watch import KopfThread
 from evenkeel.log import log
 from evenkeel.settings import Settings
-from evenkeel.web.health import ALIVE_WITHIN_S, HealthServer
+from evenkeel.web.health import ALIVE_WITHIN_S, BEHIND_S, HealthServer, Signs
 from evenkeel.when import zone_data_version
 
 PULSE_S = 0.02
@@ -36,6 +36,18 @@ async def _feel_pulse(clock: Clock, observe: Callable[[float], None]) -> None:
         expected = clock.monotonic() + PULSE_S
         await clocks.sleep(PULSE_S)
         observe(max(0.0, clock.monotonic() - expected))
+
+
+def _signs(operator: Operator, api: KubeClient) -> Signs:
+    behind = operator.status_sync.behind(BEHIND_S) | operator.events.behind(BEHIND_S)
+    return Signs(
+        listed=operator.scheduler.ready,
+        idle_s=operator.clock.monotonic() - operator.loop.stepped_at,
+        unanswered_s=max(reflector.unanswered_s for reflector in operator.jobs),
+        silence_s=min(reflector.silence_s for reflector in operator.jobs),
+        answering_s=api.answering_s,
+        behind=len(behind),
+    )
 
 
 @asynccontextmanager
@@ -62,8 +74,7 @@ async def operating(kubeconfig: Path | None, settings: Settings) -> AsyncIterato
             HealthServer(
                 settings.listen,
                 operator.metrics.registry,
-                idle_s=lambda: clock.monotonic() - operator.loop.stepped_at,
-                ready=lambda: operator.scheduler.ready,
+                signs=lambda: _signs(operator, api),
                 alive_within_s=ALIVE_WITHIN_S + settings.loop_interval_s,
             )
         )

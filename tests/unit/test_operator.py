@@ -20,6 +20,8 @@ from evenkeel.web.health import ALIVE_WITHIN_S, HealthServer
 class Silent:
     """An API server of which nothing is ever heard."""
 
+    answering_s = 0.0
+
     async def call(self, verb, path, **_):
         await asyncio.get_running_loop().create_future()
 

@@ -44,6 +44,10 @@ IN_VAIN_S = 5.0
 """So long credentials are not read again after a 401 that brought no others: as long as it lasts,
 every call has one."""
 
+ANSWERING_S = 150.0
+"""A longer pause between two answers means that the API server was away, or this process stood
+still. Shorter ones are those of a quiet operator."""
+
 START_WITHIN_S = 60.0
 """The first time a program may have more to do for the credentials, and nothing waits for them."""
 
@@ -75,8 +79,7 @@ class KubeClient:
         """Why the credentials could not be read again; empty: they were the same."""
         self._token: Mapping[str, str] = {}
         self._authorized_at = float("-inf")
-        self.answered_at = float("-inf")
-        """When a call was answered last, by the loop's clock."""
+        self._answered_at = self._answering_since = float("-inf")
 
     async def __aenter__(self) -> Self:
         try:
@@ -139,8 +142,17 @@ class KubeClient:
             return await self._call(await self._authorization(), *request)
         if reply.status == 401 and await self._renew(*used):
             reply = await self._call(await self._authorization(), *request)
-        self.answered_at = asyncio.get_running_loop().time()
+        now = asyncio.get_running_loop().time()
+        if now - self._answered_at > ANSWERING_S:
+            self._answering_since = now
+        self._answered_at = now
         return reply
+
+    @property
+    def answering_s(self) -> float:
+        """For how long calls have been answered, without a longer pause; 0: they are not."""
+        now = asyncio.get_running_loop().time()
+        return now - self._answering_since if now - self._answered_at <= ANSWERING_S else 0.0
 
     async def _call(
         self,

@@ -1,6 +1,12 @@
-"""/livez, /readyz and /metrics. They ask the scheduler nothing that could wait."""
+"""/livez, /readyz and /metrics, on the operator's own address.
+
+`process` tells it by `Signs` how the operator is; the rules that judge them are here. Nothing is
+asked that could wait, of the scheduler or of the API server. What the probes answer names no
+object.
+"""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Self
 
 from aiohttp import web
@@ -11,6 +17,56 @@ from evenkeel.errors import BadSetting, CannotStart
 ALIVE_WITHIN_S = 30.0
 """A loop that has not ended a step for so long beyond its pauses is dead: better restarted."""
 
+HEARD_WITHIN_S = 300.0
+"""A watch ends after 90 s of silence, and a list follows. Where that has not helped for so long,
+though the API server answers other calls, a new process may."""
+
+READY_WITHIN_S = 120.0
+"""Without a word of a watch for so long, ends of Jobs are not seen."""
+
+BEHIND_S = 60.0
+"""Statuses and Events that wait for longer are behind. One namespace may bring that about for its
+own; two are a sign that the operator cannot write."""
+
+
+@dataclass(frozen=True, slots=True)
+class Signs:
+    """How the operator is. All are seconds but the first and the last."""
+
+    listed: bool
+    """Schedules and Jobs are listed, and the index is built."""
+    idle_s: float
+    """Since the loop ended a step."""
+    unanswered_s: float = 0.0
+    """Since the API server said anything to the watch of Jobs that has waited longest for it."""
+    silence_s: float = 0.0
+    """Since any watch of Jobs was told something."""
+    answering_s: float = 0.0
+    """For how long the API server has been answering other calls; 0: it does not."""
+    behind: int = 0
+    """Namespaces whose statuses or Events wait for longer than BEHIND_S."""
+
+
+def why_dead(signs: Signs, *, alive_within_s: float) -> str:
+    """Why the process should be started again; empty: it should not."""
+    if signs.idle_s > alive_within_s:
+        return f"the loop has not stepped for {signs.idle_s:.0f} s"
+    # While the API server is away, and for a moment after it, a silent watch proves nothing.
+    if min(signs.unanswered_s, signs.answering_s) > HEARD_WITHIN_S:
+        return f"a watch of Jobs has been silent for {signs.unanswered_s:.0f} s"
+    return ""
+
+
+def why_unready(signs: Signs) -> str:
+    """Why the operator does not do its work; empty: it does."""
+    if not signs.listed:
+        return "schedules and Jobs are still being listed"
+    if (silence_s := max(signs.silence_s, signs.unanswered_s)) > READY_WITHIN_S:
+        return f"a watch of Jobs has been silent for {silence_s:.0f} s"
+    if signs.behind > 1:
+        return f"statuses or Events of {signs.behind} namespaces are a minute behind"
+    return ""
+
 
 class HealthServer:
     """An HTTP server for probes and Prometheus."""
@@ -20,15 +76,13 @@ class HealthServer:
         listen: str,
         registry: CollectorRegistry,
         *,
-        idle_s: Callable[[], float],
-        ready: Callable[[], bool],
+        signs: Callable[[], Signs],
         alive_within_s: float = ALIVE_WITHIN_S,
     ) -> None:
         self._alive_within_s = alive_within_s
         self._host, self._port = _address(listen)
         self._registry = registry
-        self._idle_s = idle_s
-        self._ready = ready
+        self._signs = signs
         self._runner: web.AppRunner | None = None
         self.address = ""
 
@@ -56,19 +110,18 @@ class HealthServer:
             await self._runner.cleanup()
 
     async def _livez(self, _: web.Request) -> web.Response:
-        idle_s = self._idle_s()
-        if idle_s > self._alive_within_s:
-            return web.Response(status=503, text=f"the loop has not stepped for {idle_s:.0f} s\n")
-        return web.Response(text="ok\n")
+        return _told(why_dead(self._signs(), alive_within_s=self._alive_within_s))
 
     async def _readyz(self, _: web.Request) -> web.Response:
-        if self._ready():
-            return web.Response(text="ok\n")
-        return web.Response(status=503, text="schedules and Jobs are still being listed\n")
+        return _told(why_unready(self._signs()))
 
     async def _metrics(self, _: web.Request) -> web.Response:
         body = generate_latest(self._registry)
         return web.Response(body=body, headers={"Content-Type": CONTENT_TYPE_LATEST})
+
+
+def _told(trouble: str) -> web.Response:
+    return web.Response(status=503 if trouble else 200, text=f"{trouble or 'ok'}\n")
 
 
 def _address(listen: str) -> tuple[str, int]:

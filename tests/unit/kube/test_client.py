@@ -361,6 +361,21 @@ async def test_a_401_after_a_token_was_read_again_opens_no_new_session(server: S
         assert server.tokens == [f"Bearer {NEW}"]
 
 
+async def test_for_how_long_the_api_server_has_answered(
+    server: Server, client: KubeClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(kube_client, "ANSWERING_S", 0.4)
+    assert client.answering_s == 0
+    for _ in range(6):
+        await client.call("GET", "/api")
+        await asyncio.sleep(0.1)
+    assert client.answering_s >= 0.6
+    await asyncio.sleep(0.5)
+    assert client.answering_s == 0
+    await client.call("GET", "/api")
+    assert client.answering_s < 0.4
+
+
 class Tokens(Credentials):
     """Whose token takes as long as the test says, or fails."""
 

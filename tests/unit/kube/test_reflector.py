@@ -358,6 +358,26 @@ def test_staleness_is_told_by_when_the_server_was_last_heard():
     virtually(scenario)
 
 
+def test_a_refusal_is_an_answer_that_tells_nothing():
+    async def scenario(clock):
+        api = ScriptedApi([status(403, "Forbidden")])
+        reflector = Reflector(api, "/things", Listener(), now=clock.now)
+        await for_a(400, reflector.run())
+        assert reflector.silence_s == pytest.approx(400, abs=2)
+        assert reflector.unanswered_s < 60
+
+    virtually(scenario)
+
+
+def test_no_answer_is_no_answer():
+    async def scenario(clock):
+        reflector = Reflector(ScriptedApi([NO_ANSWER]), "/things", Listener(), now=clock.now)
+        await for_a(400, reflector.run())
+        assert reflector.unanswered_s == pytest.approx(400, abs=2)
+
+    virtually(scenario)
+
+
 def test_a_list_is_told_with_the_time_at_which_it_was_asked_for():
     desk = Desk()
     api = ScriptedApi([5.0, listing(raw_job()), listing()])
