@@ -20,6 +20,7 @@ from collections.abc import Callable
 from typing import Any
 
 from evenkeel import clock as clocks
+from evenkeel import rfc3339
 from evenkeel.clock import Clock
 from evenkeel.core import effects
 from evenkeel.core.messages import Ask, Message
@@ -36,7 +37,6 @@ from evenkeel.kube.status_sync import StatusSync
 from evenkeel.log import log
 from evenkeel.loop import Loop
 from evenkeel.model import RunState
-from evenkeel.resource import rfc3339
 from evenkeel.settings import Settings
 from evenkeel.web.metrics import Metrics
 

@@ -1,7 +1,6 @@
 """Why a schedule runs when it runs, in sentences for its owner."""
 
-import datetime as dt
-
+from evenkeel import rfc3339
 from evenkeel.balance.nouns import WEEK_S, Member
 from evenkeel.model import DAY_S, SLOT_S, Instant
 from evenkeel.when import format_duration
@@ -27,7 +26,7 @@ def by_hash_sentence(member: Member, first_run: Instant, *, by_load: Instant) ->
     """For a phase that was taken from the name although the load was looked at."""
     return (
         f"{_rhythm(member, first_run)}; taken from the hash of its name (Observe mode), "
-        f"by load it would first run at {_shown(by_load)}"
+        f"by load it would first run at {rfc3339.show(by_load)}"
     )
 
 
@@ -46,7 +45,7 @@ def _rhythm(member: Member, first_run: Instant) -> str:
     zone = member.timing.zone
     every_s = member.interval.every_s
     counted = f" of {zone}" if every_s % DAY_S == 0 and zone != "UTC" else ""
-    return f"first run {_shown(first_run)}, then every {format_duration(every_s)}{counted}"
+    return f"first run {rfc3339.show(first_run)}, then every {format_duration(every_s)}{counted}"
 
 
 def _caveat(every_s: int) -> str:
@@ -54,7 +53,3 @@ def _caveat(every_s: int) -> str:
     if horizon_s % every_s == 0:
         return ""
     return f"; {format_duration(every_s)} does not divide {name}: even today, not for ever"
-
-
-def _shown(instant: Instant) -> str:
-    return dt.datetime.fromtimestamp(instant, dt.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

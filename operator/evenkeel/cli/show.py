@@ -5,7 +5,6 @@ error. Colours and progress appear only where a terminal is.
 """
 
 import contextlib
-import datetime as dt
 import json
 import os
 import re
@@ -16,6 +15,7 @@ import click
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
 
+from evenkeel import rfc3339
 from evenkeel.model import Instant
 from evenkeel.resource.text import parse_instant
 from evenkeel.when.zone import MAX_INSTANT
@@ -152,7 +152,7 @@ def progress(what: str, total: int, *, shown: bool = True) -> Iterator[Callable[
 def stamp(instant: Instant) -> str:
     """`2026-01-01T00:00:00Z`. What lies beyond the year 9999 is shown as its last second."""
     shown = min(instant, MAX_INSTANT - 1)
-    return dt.datetime.fromtimestamp(shown, dt.UTC).strftime("%Y-%m-%dT%H:%M:%SZ").zfill(20)
+    return rfc3339.show(shown).zfill(20)
 
 
 def bar(value: float, *, full: float, columns: int, blocks: bool) -> str:

@@ -14,13 +14,12 @@ from dataclasses import dataclass
 
 import orjson
 
-from evenkeel import clock
+from evenkeel import clock, rfc3339
 from evenkeel.clock import Clock
 from evenkeel.core.effects import KubeEvent
 from evenkeel.kube.api import JSON, MERGE_PATCH, Api, NoAnswer, NotSent
 from evenkeel.kube.gate import Gate
 from evenkeel.kube.places import Place, Places
-from evenkeel.resource import rfc3339
 from evenkeel.resource.names import API_VERSION, KIND
 
 QUEUE_LIMIT = 2_000

@@ -5,9 +5,9 @@ Called by `resource.read` (is this possible?) and by the core. Everything that c
 matches is asked of the fourteen kinds of years, not of the future.
 """
 
-import datetime as dt
 from functools import lru_cache
 
+from evenkeel import rfc3339
 from evenkeel.errors import BadField
 from evenkeel.model import DAY_S, Cron, Hourly, Instant, Interval, Timing
 from evenkeel.when import days, dst
@@ -22,7 +22,6 @@ LONGEST_INTERVAL_S = 366 * DAY_S
 """Beyond a year a cron schedule or `at` says better what is meant, and searches stay bounded."""
 
 _ALL_HOURS = (1 << 24) - 1
-_EPOCH = dt.datetime(1970, 1, 1)  # noqa: DTZ001 - shown with a Z, never compared
 
 
 def compile_timing(timing: Timing, *, seed: str) -> DueTimes:
@@ -42,7 +41,7 @@ def compile_timing(timing: Timing, *, seed: str) -> DueTimes:
     if isinstance(rule, Interval):
         return _interval_due_times(timing, rule, zone)
     _check_instant("at", rule.instant)
-    return OnceDueTimes(timing, f"once at {_shown(rule.instant)}", instant=rule.instant)
+    return OnceDueTimes(timing, f"once at {rfc3339.show(rule.instant)}", instant=rule.instant)
 
 
 def _hourly(rule: Hourly) -> CronFields:
@@ -107,7 +106,3 @@ def _interval_due_times(timing: Timing, rule: Interval, zone: Zone) -> DueTimes:
 def _check_instant(field: str, instant: Instant) -> None:
     if not 0 <= instant < MAX_INSTANT:
         raise BadField(field, "is out of range; the years 1970 to 9999 are possible")
-
-
-def _shown(instant: Instant) -> str:
-    return (_EPOCH + dt.timedelta(seconds=instant)).isoformat() + "Z"
