@@ -122,7 +122,7 @@ class Operator:
             self._carry_out,
             observe_step=metrics.stepped,
         )
-        metrics.gauges(self._gauges)
+        self._register_gauges()
         self._picture = self.scheduler.state.load.distribution(int(clock.now()))
         metrics.distribution(lambda: self._picture)
 
@@ -303,30 +303,49 @@ class Operator:
         self.metrics.watch_restarts.labels(why).inc()
         self._complain("watch of jobs begun anew", sentence)
 
-    def _gauges(self) -> dict[str, tuple[str, float]]:
-        numbers, now = self.scheduler.state.statistics, self.clock.now()
-        return {
-            "evenkeel_schedules": ("Schedules known", numbers.schedules),
-            "evenkeel_index_runs": ("Runs in the index", numbers.index_runs),
-            "evenkeel_runs_running": ("Runs whose Job exists and has not ended", numbers.running),
-            "evenkeel_runs_waiting": ("Runs queued, held or between attempts", numbers.waiting),
-            "evenkeel_inbox_messages": ("Messages not yet read", len(self.scheduler.inbox)),
-            "evenkeel_creates_in_flight": ("Creates under way", self.launcher.creating),
-            "evenkeel_status_waiting": ("Statuses not yet written", self.status_sync.waiting),
-            "evenkeel_status_failing": (
-                "Statuses whose last write failed",
-                self.status_sync.failing,
-            ),
-            "evenkeel_watch_silence_seconds": (
-                "Since the Jobs watch was last heard",
-                max(reflector.silence_s for reflector in self.jobs),
-            ),
-            "evenkeel_schedules_silence_seconds": (
-                "Since all ScheduledJobs were last listed",
-                now - self.pruner.heard_at,
-            ),
-            "evenkeel_clock_skew_seconds": (
-                "The API server's clock minus ours, as far as its whole seconds tell",
-                self.pruner.clock_skew_s,
-            ),
-        }
+    def _register_gauges(self) -> None:
+        """Numbers that are read when somebody scrapes."""
+        gauge, state, clock = self.metrics.gauge, self.scheduler.state, self.clock
+        gauge("evenkeel_schedules", "Schedules known", lambda: state.statistics.schedules)
+        gauge("evenkeel_index_runs", "Runs in the index", lambda: state.statistics.index_runs)
+        gauge(
+            "evenkeel_runs_running",
+            "Runs whose Job exists and has not ended",
+            lambda: state.statistics.running,
+        )
+        gauge(
+            "evenkeel_runs_waiting",
+            "Runs queued, held or between attempts",
+            lambda: state.statistics.waiting,
+        )
+        gauge(
+            "evenkeel_inbox_messages",
+            "Messages not yet read",
+            lambda: len(self.scheduler.inbox),
+        )
+        gauge("evenkeel_creates_in_flight", "Creates under way", lambda: self.launcher.creating)
+        gauge(
+            "evenkeel_status_waiting",
+            "Statuses not yet written",
+            lambda: self.status_sync.waiting,
+        )
+        gauge(
+            "evenkeel_status_failing",
+            "Statuses whose last write failed",
+            lambda: self.status_sync.failing,
+        )
+        gauge(
+            "evenkeel_watch_silence_seconds",
+            "Since the Jobs watch was last heard",
+            lambda: max(reflector.silence_s for reflector in self.jobs),
+        )
+        gauge(
+            "evenkeel_schedules_silence_seconds",
+            "Since all ScheduledJobs were last listed",
+            lambda: clock.now() - self.pruner.heard_at,
+        )
+        gauge(
+            "evenkeel_clock_skew_seconds",
+            "The API server's clock minus ours, as far as its whole seconds tell",
+            lambda: self.pruner.clock_skew_s,
+        )

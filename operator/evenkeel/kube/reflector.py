@@ -68,20 +68,22 @@ class Reflector:
         self._params = dict(params or {})
         self._on_restart = on_restart
         self._version = ""
-        self._heard_at = self._answered_at = _time()
+        # Not the wall clock: one that is set forward would make every watch seem silent.
+        self._time = asyncio.get_running_loop().time
+        self._heard_at = self._answered_at = self._time()
 
     @property
     def silence_s(self) -> float:
         """Since a list or a line of a watch told something of the objects."""
-        return _time() - self._heard_at
+        return self._time() - self._heard_at
 
     @property
     def unanswered_s(self) -> float:
         """Since the server said anything at all here, a refusal included."""
-        return _time() - self._answered_at
+        return self._time() - self._answered_at
 
     def _hear(self) -> None:
-        self._heard_at = self._answered_at = _time()
+        self._heard_at = self._answered_at = self._time()
 
     async def run(self) -> None:
         """Follow until cancelled."""
@@ -120,7 +122,7 @@ class Reflector:
         params = {**self._params, "limit": str(PAGE)}
         while True:
             reply = await self._api.call("GET", self._path, params=params)
-            self._answered_at = _time()
+            self._answered_at = self._time()
             page = _checked(reply).json()
             items = page.get("items") or ()
             found += [read for item in items if (read := self._listener.read(item)) is not None]
@@ -148,12 +150,12 @@ class Reflector:
             # and then no end of any Job would be seen again.
             async with asyncio.timeout(SILENCE_S) as silence:
                 async with self._api.watch(self._path, params) as stream:
-                    self._answered_at = _time()
+                    self._answered_at = self._time()
                     if stream.status != 200:
                         _checked(await stream.reply())
                     async for line in stream.lines():
                         self._hear()
-                        silence.reschedule(_time() + SILENCE_S)
+                        silence.reschedule(self._time() + SILENCE_S)
                         self._take(line)
         except TimeoutError as error:
             sentence = f"a watch that was silent for {SILENCE_S:.0f} s"
@@ -174,11 +176,6 @@ class Reflector:
             raise NoAnswer("half a line, or none of a watch") from error
         if kind != "BOOKMARK":
             self._listener.changed(kind, item)
-
-
-def _time() -> float:
-    """Not the wall clock: one that is set forward would make every watch seem silent."""
-    return asyncio.get_running_loop().time()
 
 
 def _checked(reply: Reply) -> Reply:

@@ -117,9 +117,9 @@ class Metrics:
         self.step_s.observe(took_s)
         self.lag_s.observe(lag_s)
 
-    def gauges(self, read: Callable[[], dict[str, tuple[str, float]]]) -> None:
-        """Gauges by name: (help, value), read at each scrape."""
-        self.registry.register(_Gauges(read))
+    def gauge(self, name: str, text: str, read: Callable[[], float]) -> None:
+        """A number that is read at each scrape."""
+        Gauge(name, text, registry=self.registry).set_function(read)
 
     def _histogram(self, name: str, text: str, buckets: tuple[float, ...] = _SECONDS) -> Histogram:
         return Histogram(name, text, buckets=buckets, registry=self.registry)
@@ -150,12 +150,3 @@ class _Load(Collector):
             "Runs in the hour of the highest load",
             value=picture.peak_count,
         )
-
-
-class _Gauges(Collector):
-    def __init__(self, read: Callable[[], dict[str, tuple[str, float]]]) -> None:
-        self._read = read
-
-    def collect(self) -> Iterator[Metric]:
-        for name, (text, value) in self._read().items():
-            yield GaugeMetricFamily(name, text, value=value)
