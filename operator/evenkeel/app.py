@@ -68,17 +68,17 @@ class Operator:
         self._complained_at: dict[str, float] = {}
         inbox = self.scheduler.inbox
         metrics = self.metrics
+        gate = Gate(clock)
         self.launcher = Launcher(
             api,
             inbox,
             clock,
             in_flight=settings.creates_in_flight,
             write_mark=lambda uid, revision: self.status_sync.write_now(uid, revision),
+            gate=gate,
             count=metrics.create_answered,
             fail=self.fail,
         )
-
-        gate = Gate(clock)
 
         def busy() -> bool:
             return self.launcher.busy

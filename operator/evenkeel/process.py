@@ -25,6 +25,10 @@ from evenkeel.settings import Settings
 from evenkeel.web.health import ALIVE_WITHIN_S, BEHIND_S, HealthServer, Signs
 from evenkeel.when import zone_data_version
 
+MORE_CONNECTIONS = 256
+"""For requests that gave their places back, each of which holds a connection, and for small calls.
+Where there is none left, requests of all namespaces wait for those that hang."""
+
 PULSE_S = 0.02
 """Between two looks at how late the loop is: 50 a second cost 0.1 % of a core."""
 
@@ -64,7 +68,7 @@ async def operating(kubeconfig: Path | None, settings: Settings) -> AsyncIterato
                 connections=settings.creates_in_flight
                 + settings.status_in_flight
                 + len(settings.namespaces)
-                + 16,
+                + MORE_CONNECTIONS,
             )
         )
         served = await check_surroundings(api, settings.namespaces)

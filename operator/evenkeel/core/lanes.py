@@ -35,11 +35,16 @@ class Lanes(Generic[T]):
         self._arrivals += 1  # ends the comparison before it reaches the item
         heapq.heappush(lane, (-priority, due, name, self._arrivals, item))
 
-    def pop(self, may: Callable[[str], bool] = lambda ns: True) -> T:
-        """The next launch of a namespace that `may`; IndexError when there is none."""
+    def pop(self) -> T:
+        """The next launch; IndexError when there is none."""
+        return self._pop(self._turns[0])
+
+    def pop_where(self, may: Callable[[str], bool]) -> T | None:
+        """The next launch of a namespace that may; None: no launch of such a namespace waits."""
         ns = next((ns for ns in self._turns if may(ns)), None)
-        if ns is None:
-            raise IndexError("no launch waits that may begin")
+        return None if ns is None else self._pop(ns)
+
+    def _pop(self, ns: str) -> T:
         self._turns.remove(ns)
         lane = self._lanes[ns]
         item = heapq.heappop(lane)[-1]

@@ -1,9 +1,9 @@
 """Orchestrators: one for each attempt of a run. Its Job is rendered before the due second, created
 when the scheduler says so, and what the create proved is reported.
 
-The scheduler decides; this only does. Creates in flight are bounded and take turns by lane; a 429
-holds all of them back, because it speaks for the whole server. The Job's name is the lock: a
-create that got no answer is read by name before anything else.
+The scheduler decides when; the launcher only does it. Creates in flight are bounded, and
+namespaces take turns: see `Places` for a namespace whose creates hang, and `Gate` for a 429. The
+Job's name is the lock: a create that got no answer is read by name before anything else.
 """
 
 import asyncio
@@ -25,12 +25,23 @@ from evenkeel.core.messages import (
     Unanswered,
 )
 from evenkeel.kube.api import Api, NoAnswer, NotSent, Reply, jobs_path
+from evenkeel.kube.gate import Gate
+from evenkeel.kube.places import Place, Places
 from evenkeel.kube.tasks import Fail, Tasks, reraise
 from evenkeel.model import JobFact, JobRef, RunId, Schedule, Verdict
 from evenkeel.resource.job import job_name, read_job, render
 
-RETRY_AFTER_S = 1.0
-"""After a 429 that does not say how long."""
+WHAT = "creates"
+
+KEPT, SHARE_KEPT = 8, 6
+"""So many creates more than `in_flight` are for namespaces that hold no place, or that part of
+`in_flight` where it is less."""
+
+STUCK = 4
+"""Creates of one namespace while none of them comes back."""
+
+OLD_IN_ALL = 96
+"""Creates older than a second of all namespaces: each holds a connection."""
 
 READ_AGAIN_S = (0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
 """Pauses between readings by name; the last one repeats: there is no other way to know."""
@@ -62,6 +73,7 @@ class Launcher:
         *,
         in_flight: int,
         write_mark: Callable[[str, int], Awaitable[bool]],
+        gate: Gate | None = None,
         count: Callable[[Verdict, float | None], None] = lambda verdict, took_s: None,
         fail: Fail = reraise,
     ) -> None:
@@ -75,21 +87,32 @@ class Launcher:
         self._rendering = False
         self._bodies: dict[tuple[RunId, int], tuple[str, bytes]] = {}
         self._lanes: Lanes[Launch] = Lanes()
+        self._queued: set[tuple[RunId, int]] = set()
+        """In their lanes."""
         self._unwanted: set[tuple[RunId, int]] = set()
-        self._creates = Tasks(fail, after=self._pump)
-        self._aside = Tasks(fail, after=self._pump)
+        """Of these, those that were withdrawn."""
+        self._gate = gate or Gate(clock)
+        self._places = Places(
+            in_flight,
+            kept=min(KEPT, in_flight // SHARE_KEPT),
+            stuck=STUCK,
+            old_in_all=OLD_IN_ALL,
+            freed=self._pump,
+        )
+        self._opening: asyncio.TimerHandle | None = None
+        self._creates = Tasks(fail)
+        self._aside = Tasks(fail)
         """What takes no create's place: rendering, warming, reading by name."""
         self._readings = asyncio.Semaphore(in_flight)
         """A herd whose creates got no answer must not read by name all at once."""
-        self._closed_until = 0.0
-        self._reopening = False
         self._warmed_at = float("-inf")
         self._stopping = False
 
     @property
     def busy(self) -> bool:
-        """Creates are waiting, or the last of many are under way: whoever could wait should."""
-        return bool(self._lanes) or len(self._creates) > FEW
+        """Creates wait for others, or the last of many are under way: whoever could wait should.
+        Not those of a namespace that hangs or is told to pause: they may last for ever."""
+        return self._places.young > FEW or (bool(self._lanes) and self._places.full)
 
     @property
     def creating(self) -> int:
@@ -116,7 +139,8 @@ class Launcher:
         if self._stopping:
             self._put_back(effect.run, effect.attempt)
             return
-        self._unwanted.discard((effect.run, effect.attempt))  # let go once, and wanted again
+        self._unwanted.discard((effect.run, effect.attempt))  # withdrawn once, and wanted again
+        self._queued.add((effect.run, effect.attempt))
         self._lanes.push(
             effect,
             ns=schedule.ns,
@@ -129,12 +153,14 @@ class Launcher:
     def withdraw(self, effect: Withdraw) -> None:
         """Not wanted any more. A create under way is not called back: its Job is deleted after."""
         self._drop_body((effect.run, effect.attempt))
-        if self._lanes:
+        if (effect.run, effect.attempt) in self._queued:
             self._unwanted.add((effect.run, effect.attempt))
 
     async def stop(self, *, within_s: float) -> None:
         """Put back what has not begun, let creates in flight finish."""
         self._stopping = True
+        if self._opening is not None:
+            self._opening.cancel()
         while self._lanes:
             effect = self._lanes.pop()
             self._put_back(effect.run, effect.attempt)
@@ -173,41 +199,48 @@ class Launcher:
     # --- creating ---------------------------------------------------------------------------------
 
     def _pump(self) -> None:
-        """Start as many as may be in flight."""
-        if self._clock.monotonic() < self._closed_until:
-            self._reopen()
-            return
-        while self._lanes and len(self._creates) < self._in_flight and not self._stopping:
-            effect = self._lanes.pop()
+        """Begin those that may be in flight."""
+        if self._opening is not None:
+            self._opening.cancel()
+        opens_s: list[float] = []
+
+        def may_begin(ns: str) -> bool:
+            if closed_s := self._gate.closed_s(WHAT, ns):
+                opens_s.append(closed_s)
+            return not closed_s and self._places.free_for(ns)
+
+        while not self._stopping:
+            effect = self._lanes.pop_where(may_begin)
+            if effect is None:
+                break
             key = (effect.run, effect.attempt)
-            # The server had closed the lanes for longer than the run may wait.
+            self._queued.discard(key)
+            # A lane may be closed for longer than the run may wait.
             too_late = effect.latest is not None and int(self._clock.now()) > effect.latest
             if too_late or key in self._unwanted:
                 self._unwanted.discard(key)
                 self._drop_body(key)
                 self._put_back(*key)
                 continue
-            self._creates.spawn(self._orchestrate(effect))
-        if not self._lanes:
-            self._unwanted.clear()
+            place = self._places.take(effect.schedule.ns)
+            self._creates.spawn(self._orchestrate(effect, place))
+        if opens_s:
+            self._opening = asyncio.get_running_loop().call_later(min(opens_s), self._pump)
 
-    def _reopen(self) -> None:
-        if not self._reopening and self._lanes:
-            self._reopening = True
-            self._aside.spawn(self._open_again())
+    async def _orchestrate(self, effect: Launch, place: Place) -> None:
+        answered = await self._create(effect)
+        # Only here: creates are cancelled at the end of the process, when no other may begin.
+        place.give_back(answered=answered)
 
-    async def _open_again(self) -> None:
-        await clock.sleep(self._closed_until - self._clock.monotonic())
-        self._reopening = False
-
-    async def _orchestrate(self, effect: Launch) -> None:
+    async def _create(self, effect: Launch) -> bool:
+        """Whether the create was answered."""
         schedule = effect.schedule
         name, body = self._rendered(effect)
         ref = JobRef(schedule.ns, name)
         if effect.mark_first and not await self._write_mark(schedule.uid, effect.mark_first):
             message = "the status could not be written, and this Job may vanish soon"
             await self._tell(effect, ref, Verdict.HELD, reason=MARK_NOT_WRITTEN, message=message)
-            return
+            return False
         sent_at, began = self._clock.now(), self._clock.monotonic()
         try:
             reply = await self._api.call("POST", jobs_path(ref.ns), body=body)
@@ -215,28 +248,29 @@ class Launcher:
             await self._tell(
                 effect, ref, Verdict.HELD, sent_at, UNREACHABLE, f"API server: {error}"
             )
-            return
+            return False
         except NoAnswer:
             self._count(Verdict.UNKNOWN, self._clock.monotonic() - began)
             self._say_unanswered(effect)
             self._aside.spawn(self._read_by_name(effect, ref, sent_at, seen=False))
-            return
+            return False
         uid = shown_uid(reply)
         verdict, reason = classify(reply, uid)
         if verdict is not Verdict.ADOPTED:  # whether it is or is taken, its reading will say
             self._count(verdict, self._clock.monotonic() - began)
-        self._obey(reply)
+        self._gate.heed(WHAT, ref.ns, reply)
         if verdict in (Verdict.UNKNOWN, Verdict.ADOPTED):
             # Aside: one namespace that refuses to be read must not keep all others' places.
             seen = verdict is Verdict.ADOPTED
             if not seen:
                 self._say_unanswered(effect)
             self._aside.spawn(self._read_by_name(effect, ref, sent_at, seen=seen))
-            return
+            return True
         if reply.ok:
             ref = JobRef(ref.ns, ref.name, uid)
         message = "" if reply.ok else reply.message  # the answer to a create is the whole Job
         await self._tell(effect, ref, verdict, sent_at, reason, message)
+        return True
 
     async def _read_by_name(
         self, effect: Launch, ref: JobRef, sent_at: float, *, seen: bool
@@ -245,12 +279,14 @@ class Launcher:
         ago it did."""
         tries = 0
         while True:
+            while closed_s := self._gate.closed_s(WHAT, ref.ns):
+                await clock.sleep(closed_s)
             async with self._readings:
                 try:
                     reply = await self._api.call("GET", jobs_path(ref.ns, ref.name))
                 except (NotSent, NoAnswer):
                     reply = Reply(0)
-            self._obey(reply)
+            self._gate.heed(WHAT, ref.ns, reply)
             if shown_uid(reply):  # a proxy's page with status 200 is no Job of anybody's
                 fact = read_job(reply.json())
                 if fact is None or fact.run != effect.run or fact.attempt != effect.attempt:
@@ -267,19 +303,12 @@ class Launcher:
                 message = "the create got no answer, and the Job does not exist"
                 await self._tell(effect, ref, Verdict.HELD, sent_at, NOT_CREATED, message)
                 return
-            pause_s = clock.jitter(READ_AGAIN_S[min(tries, len(READ_AGAIN_S) - 1)])
-            await clock.sleep(max(pause_s, self._closed_until - self._clock.monotonic()))
+            await clock.sleep(clock.jitter(READ_AGAIN_S[min(tries, len(READ_AGAIN_S) - 1)]))
             tries += 1
 
     def _say_unanswered(self, effect: Launch) -> None:
         key = ("unanswered", effect.run, effect.attempt)
         self._inbox.hint(key, Unanswered(effect.run, effect.attempt))
-
-    def _obey(self, reply: Reply) -> None:
-        """A 429 speaks of all that we send, not of this call alone."""
-        if reply.status == 429:
-            pause_s = reply.retry_after_s or RETRY_AFTER_S
-            self._closed_until = max(self._closed_until, self._clock.monotonic() + pause_s)
 
     async def _tell(
         self,

@@ -61,8 +61,7 @@ def test_a_namespace_that_may_not_is_passed_over_and_keeps_its_turn() -> None:
     queue: Lanes[str] = Lanes()
     for ns in ("closed", "open", "other"):
         queue.push(ns, ns=ns, priority=0, due=0, name="a")
-    assert queue.pop(lambda ns: ns != "closed") == "open"
+    assert queue.pop_where(lambda ns: ns != "closed") == "open"
     assert queue.pop() == "closed"
-    with pytest.raises(IndexError):
-        queue.pop(lambda ns: ns != "other")
+    assert queue.pop_where(lambda ns: ns != "other") is None
     assert len(queue) == 1
