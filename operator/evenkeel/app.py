@@ -96,7 +96,7 @@ class Operator:
             count=metrics.status_answered,
             complain=self._complain,
         )
-        self.errands = Errands(api, inbox, clock, busy=busy, fail=self.fail)
+        self.errands = Errands(api, inbox, clock, busy=busy, gate=gate, fail=self.fail)
         self.events = Events(api, clock, busy=busy, gate=gate, dropped=metrics.events_dropped.inc)
         self.jobs = jobs_reflectors(
             api,

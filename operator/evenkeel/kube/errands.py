@@ -1,11 +1,12 @@
 """Small calls that follow a decision: delete a Job, find one, look at its Pods, prove a template,
-ask the time. None is on the way of a launch.
+ask the time. No launch waits for one of them.
 
-Most try until they are answered or no longer wanted. A deletion gives up after DELETE_TRIES, and
-the time is asked again by the scheduler.
+Most are tried until they are answered or no longer wanted. A deletion is given up after
+DELETE_TRIES, and the scheduler itself asks for the time again. Namespaces take turns. Templates are
+proven in places of their own: a webhook that lets dry runs hang must not keep Jobs from being
+deleted.
 """
 
-import asyncio
 from collections.abc import Callable
 from typing import Any
 
@@ -25,6 +26,8 @@ from evenkeel.core.messages import (
     TimeConfirmed,
 )
 from evenkeel.kube.api import Api, NoAnswer, NotSent, Reply, jobs_path
+from evenkeel.kube.gate import Gate
+from evenkeel.kube.places import Places
 from evenkeel.kube.tasks import Fail, Tasks, reraise
 from evenkeel.log import log
 from evenkeel.model import JobFact, JobPhase, RunId, Schedule
@@ -41,16 +44,31 @@ DELETE_TRIES = 20
 """Some eight minutes; then somebody does not want it deleted, and a person must look."""
 
 PATIENCE_S = 20.0
-"""So long errands wait for creates to be done."""
+"""So long errands wait for creates to be sent."""
 
-IN_FLIGHT = 8
+DELETE_PATIENCE_S = 1.0
+"""So long a deletion waits that history does not ask for: what Replace has cancelled runs beside
+its successor until then."""
+
+HISTORY = "history"
+"""`DeleteJob.why` of a Job that is only kept no longer."""
+
+BUSY_PAUSE_S = 0.05
+
+WHAT = "errands"
+
+IN_FLIGHT, KEPT, STUCK, OLD_IN_ALL = 6, 2, 2, 16
+"""See `Places`: of all but dry runs."""
+
+DRY_RUNS, OLD_DRY_RUNS = 2, 8
+"""Of dry runs, and one at a time of a namespace."""
 
 _FAR = 4_102_444_800
 """A due time for dry runs, in 2100: its Job's name is nobody's."""
 
 
 class Errands:
-    """Runs on the scheduler's loop; at most IN_FLIGHT calls at a time, in order of arrival."""
+    """Runs on the scheduler's loop."""
 
     def __init__(
         self,
@@ -59,6 +77,7 @@ class Errands:
         clock: Clock,
         *,
         busy: Callable[[], bool],
+        gate: Gate | None = None,
         fail: Fail = reraise,
     ) -> None:
         self._api = api
@@ -68,7 +87,9 @@ class Errands:
         self._decided = Tasks(fail)
         """What ends something: a shutdown waits for it."""
         self._checks = Tasks(fail)
-        self._places = asyncio.Semaphore(IN_FLIGHT)
+        self._gate = gate or Gate(clock)
+        self._places = Places(IN_FLIGHT, kept=KEPT, stuck=STUCK, old_in_all=OLD_IN_ALL)
+        self._dry_runs = Places(DRY_RUNS, kept=0, stuck=1, each=1, old_in_all=OLD_DRY_RUNS)
         self._finding: set[FindJob] = set()
         self._wanted_template: dict[str, str] = {}
         self._proofs: dict[tuple[str, str], dict[str, Schedule]] = {}
@@ -114,17 +135,29 @@ class Errands:
         self._checks.cancel()
         await self._decided.finish(within_s=within_s)
 
-    async def _call(self, verb: str, path: str, **more: Any) -> Reply | None:
-        """One call, when nothing more urgent waits (but not for ever: what Replace cancels must
-        go even in a 429 that lasts); None: no answer."""
-        patience = self._clock.monotonic() + PATIENCE_S
+    async def _call(
+        self,
+        ns: str,
+        verb: str,
+        path: str,
+        *,
+        patience_s: float = PATIENCE_S,
+        places: Places | None = None,
+        **more: Any,
+    ) -> Reply | None:
+        """One call to a namespace, after creates that wait; None: no answer."""
+        patience = self._clock.monotonic() + patience_s
         while self._busy() and self._clock.monotonic() < patience:
-            await clock.sleep(0.05)
-        async with self._places:
-            try:
-                return await self._api.call(verb, path, **more)
-            except (NotSent, NoAnswer):
-                return None
+            await clock.sleep(BUSY_PAUSE_S)
+        while closed_s := self._gate.closed_s(WHAT, ns):
+            await clock.sleep(closed_s)
+        try:
+            async with (places or self._places).hold(ns):
+                reply = await self._api.call(verb, path, **more)
+        except (NotSent, NoAnswer):
+            return None
+        self._gate.heed(WHAT, ns, reply)
+        return reply
 
     async def _delete(self, effect: DeleteJob) -> None:
         options: dict[str, Any] = {
@@ -135,8 +168,11 @@ class Errands:
         if effect.ref.uid:
             options["preconditions"] = {"uid": effect.ref.uid}
         path, body = jobs_path(effect.ref.ns, effect.ref.name), orjson.dumps(options)
+        patience_s = PATIENCE_S if effect.why == HISTORY else DELETE_PATIENCE_S
         async for _ in clock.tries(FIRST_PAUSE_S, LONGEST_PAUSE_S, count=DELETE_TRIES):
-            reply = await self._call("DELETE", path, body=body)
+            reply = await self._call(
+                effect.ref.ns, "DELETE", path, body=body, patience_s=patience_s
+            )
             done = reply is not None and (reply.ok or reply.status == 409 or reply.absent)
             if reply is not None and done and reply.spoken:
                 return
@@ -151,7 +187,7 @@ class Errands:
     async def _find_out(self, effect: FindJob) -> None:
         path = jobs_path(effect.ref.ns, effect.ref.name)
         async for _ in clock.tries(FIRST_PAUSE_S, LONGEST_PAUSE_S):
-            reply = await self._call("GET", path)
+            reply = await self._call(effect.ref.ns, "GET", path)
             fact = read_job(reply.json()) if reply is not None and reply.ok else None
             if reply is not None and fact is not None and fact.run == effect.run:
                 # Not by the Job's uid: this may be older than what its watch has just told.
@@ -185,7 +221,9 @@ class Errands:
         found: list[dict[str, Any]] = []
         params = {**selector, "limit": "50"}
         async for _ in clock.tries(FIRST_PAUSE_S, LONGEST_PAUSE_S):
-            while (reply := await self._call("GET", path, params=params)) is not None and reply.ok:
+            while (
+                reply := await self._call(effect.ref.ns, "GET", path, params=params)
+            ) and reply.ok:
                 page = reply.json()
                 metadata = page.get("metadata") or {}
                 if not metadata.get("resourceVersion"):
@@ -204,6 +242,7 @@ class Errands:
     async def _refusal_of_pods(self, effect: LookAtPods) -> str:
         """In the Job controller's own words: quota, Pod Security, a missing ServiceAccount."""
         reply = await self._call(
+            effect.ref.ns,
             "GET",
             f"/api/v1/namespaces/{effect.ref.ns}/events",
             params={
@@ -220,8 +259,10 @@ class Errands:
         while waiting := self._waiting_for(ns, template_hash):
             await self._my_turn()
             reply = await self._call(
+                ns,
                 "POST",
                 jobs_path(ns),
+                places=self._dry_runs,
                 body=render(waiting[0], RunId(waiting[0].uid, _FAR)),
                 params={"dryRun": "All", "fieldValidation": "Strict"},
             )
@@ -252,7 +293,7 @@ class Errands:
         await clock.sleep(turn - now)
 
     async def _ask_time(self) -> None:
-        reply = await self._call("GET", "/version")
+        reply = await self._call("", "GET", "/version")
         said = reply.server_time if reply is not None else None
         if said is not None:  # else it is asked again in a few seconds
             await self._report(TimeConfirmed(said))

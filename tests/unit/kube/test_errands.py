@@ -384,3 +384,107 @@ def test_pages_of_pods_that_are_too_old_are_asked_for_anew():
     pages = [_pods(50, waiting={}, more="x"), status(410, "Expired"), _pods(1, running={})]
     _, reports = run(pages, LookAtPods(FACT.run, 1, FACT.ref))
     assert reports[-1].started
+
+
+# --- namespaces whose webhooks hang, and creates that wait ----------------------------------------
+
+
+def ref_of(ns, name="report-x"):
+    return JobRef(ns, name, f"uid-{name}")
+
+
+class Hanging:
+    """What changes something in namespace `hangs` gets no answer within ten seconds."""
+
+    def __init__(self) -> None:
+        self.begun: list[tuple[float, str, str]] = []
+        self.dry_runs = 0
+        self.most_dry_runs = 0
+
+    async def call(self, verb, path, **_):
+        self.begun.append((asyncio.get_running_loop().time(), verb, path))
+        if "/hangs" not in path:
+            return OK if verb == "DELETE" else CREATED
+        self.dry_runs += verb == "POST"
+        self.most_dry_runs = max(self.dry_runs, self.most_dry_runs)
+        await asyncio.sleep(10)
+        self.dry_runs -= verb == "POST"
+        raise NO_ANSWER
+
+    def watch(self, path, params):
+        raise AssertionError
+
+    def first(self, verb, ns):
+        return next(at for at, *call in self.begun if call[0] == verb and f"/{ns}/" in call[1])
+
+
+def replace_beside(*effects, seconds=120.0):
+    """Every second a Job that Replace has cancelled, beside these; how long each waited."""
+    api, desk, waited = Hanging(), Desk(size=10_000), []
+
+    async def scenario(clock):
+        errands = Errands(api, desk.inbox, clock, busy=lambda: False)
+        for effect in effects:
+            (errands.delete_job if isinstance(effect, DeleteJob) else errands.check_template)(
+                effect
+            )
+        for number in range(int(seconds)):
+            errands.delete_job(DeleteJob(ref_of("quiet", f"run-{number}"), "replaced"))
+            decided_at = asyncio.get_running_loop().time()
+            await asyncio.sleep(1)
+            done = [at for at, _, path in api.begun if path.endswith(f"/run-{number}")]
+            waited.append(done[0] - decided_at if done else 99)
+        await errands.finish(within_s=0.01)
+
+    virtually(scenario)
+    return api, waited
+
+
+def test_what_is_replaced_is_deleted_at_once_though_dry_runs_of_a_namespace_hang():
+    dry_runs = [
+        CheckTemplate(every(60, name=f"s{n}", ns="hangs", template_hash=f"h{n}"))
+        for n in range(200)
+    ]
+    api, waited = replace_beside(*dry_runs)
+    assert max(waited) < 0.1
+    assert api.most_dry_runs == 1
+
+
+def test_what_is_replaced_is_deleted_at_once_though_deletions_of_a_namespace_hang():
+    deletions = [DeleteJob(ref_of("hangs", f"old-{n}"), "history") for n in range(100)]
+    _, waited = replace_beside(*deletions)
+    assert max(waited) < 0.1
+
+
+def test_other_namespaces_templates_are_proven_while_dry_runs_of_one_hang():
+    hanging = [
+        CheckTemplate(every(60, name=f"s{n}", ns=f"hangs-{n % 2}", template_hash=f"h{n}"))
+        for n in range(50)
+    ]
+    api, desk = Hanging(), Desk(size=10_000)
+
+    async def scenario(clock):
+        errands = Errands(api, desk.inbox, clock, busy=lambda: False)
+        for effect in hanging:
+            errands.check_template(effect)
+        await asyncio.sleep(10)
+        asked_at = asyncio.get_running_loop().time()
+        errands.check_template(CheckTemplate(every(60, ns="quiet")))
+        await asyncio.sleep(5)
+        assert api.first("POST", "quiet") - asked_at < 2
+        await errands.finish(within_s=0.01)
+
+    virtually(scenario)
+
+
+def test_what_is_replaced_waits_for_a_herd_a_second_at_most():
+    api, _ = run([OK], DeleteJob(REF, "replaced"), busy=lambda: True, seconds=2)
+    assert [round(call.at) for call in api.calls] == [1]
+
+
+def test_an_api_server_that_asks_for_a_pause_has_it_from_errands_too():
+    busy = Reply(429, b"Too many requests", {"Retry-After": "30"})
+    other = JobRef("bank", "report-y", "uid-other")
+    api, _ = run([busy, OK], DeleteJob(REF, "history"), DeleteJob(other, "history"))
+    assert len([call for call in api.calls if call.at < 29]) <= 2
+    assert {call.path.split("/")[-1] for call in api.calls if call.at > 29} >= {"report-x"}
