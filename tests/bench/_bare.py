@@ -23,7 +23,7 @@ async def herd(kubeconfig: Path, ns: str, count: int, in_flight: int, body: byte
     known = credentials.load(kubeconfig)
     headers = {**known.headers(), "Content-Type": "application/json", "Accept": "application/json"}
     path = f"/apis/batch/v1/namespaces/{ns}/jobs"
-    stem = f"bare-{time.time_ns()}-{'x' * 20}"[:30]  # as long as our names are
+    stem = f"b{time.time_ns() // 1_000_000:013}"  # with a number behind it as long as our names
     names = [f"{stem}-{number:05}".encode() for number in range(count)]
     waiting = iter([body.replace(b"NAME", name) for name in names])
     connector = aiohttp.TCPConnector(

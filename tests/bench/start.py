@@ -128,7 +128,7 @@ def overdue_rows(
     def overdue() -> dict[str, float]:
         """When each was received; others have their due times meanwhile as well."""
         found = creates.received_s().items()
-        return {name: instant for name, instant in found if name.rsplit("-", 3)[0] in names}
+        return {name: instant for name, instant in found if name.rsplit("-", 1)[0] in names}
 
     found = started(running)
     with Probes(running) as probes:

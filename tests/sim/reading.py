@@ -165,8 +165,9 @@ def may_vanish(item: Json) -> bool:
 
 
 def due_in(name: str) -> Instant:
-    date, clock = name.rsplit("-", 3)[-3:-1] if "-r" not in name[-4:] else name.split("-")[-4:-2]
-    return read_instant(f"{date[:4]}-{date[4:6]}-{date[6:]}T{clock[:2]}:{clock[2:4]}:{clock[4:]}Z")
+    """By the stamp: minutes of at most nine digits, or seconds."""
+    stamp = name.rsplit("-", 1)[1]
+    return int(stamp) if len(stamp) > 9 else int(stamp) * 60
 
 
 def since_of(status: Json) -> str | None:

@@ -12,7 +12,7 @@ from evenkeel.core.entry import Entry, Run
 from evenkeel.core.missed import Span
 from evenkeel.core.state import State
 from evenkeel.model import ENDED, Concurrency, Instant, JobFact, JobPhase, Retry, RunId, RunState
-from evenkeel.resource.job import due_of, job_name
+from evenkeel.resource.job import due_of, job_name, read_job_name
 from evenkeel.resource.status import ACTIVE_COUNT, EMPTY, Memory, RecentRun
 
 
@@ -188,7 +188,8 @@ def _mark_lost(state: State, entry: Entry, past: _Past, with_jobs: set[RunId]) -
             continue
         if run_id in with_jobs:  # an earlier attempt's Job has ended it a moment ago
             continue
-        if not ref.name.startswith(job_name(entry.name, run_id)):
+        named = read_job_name(ref.name, entry.name)
+        if named is None or named.due != due:
             continue
         run = Run(run_id, taken_at=state.now, state=RunState.RUNNING, ref=ref, late=True)
         entry.runs[run_id] = run

@@ -1,29 +1,36 @@
-"""The Job of a run: its name, which is the lock, and its body. Pure.
+"""The Job of a run: its body, and what a Job says of its run. Its name, which is the lock, is made
+in job_name. Pure.
 
 The launcher sends the body; the Jobs watch reads a run back from it; the template's dry run sends
 the same body, so that what is proven is what is created.
 """
 
-import base64
-import datetime as dt
 import hashlib
-import re
 from collections.abc import Mapping
 from typing import Any
 
 import orjson
 
-from evenkeel.model import (
-    BY_SCHEDULE,
-    Instant,
-    JobFact,
-    JobPhase,
-    JobRef,
-    RunId,
-    Schedule,
-)
+from evenkeel.model import Instant, JobFact, JobPhase, JobRef, RunId, Schedule
 from evenkeel.resource import rfc3339
+from evenkeel.resource.job_name import due_of, job_name, read_job_name
 from evenkeel.resource.names import API_VERSION, GROUP, KIND
+
+__all__ = [
+    "LABEL_SCHEDULE",
+    "LABEL_UID",
+    "NOTE_ATTEMPT",
+    "NOTE_DUE",
+    "NOTE_SCHEDULED",
+    "due_of",
+    "is_watched",
+    "job_name",
+    "owner_uid",
+    "read_job",
+    "read_job_name",
+    "render",
+    "schedule_label",
+]
 
 LABEL_SCHEDULE = f"{GROUP}/schedule"
 LABEL_UID = f"{GROUP}/schedule-uid"
@@ -32,39 +39,6 @@ NOTE_ATTEMPT = f"{GROUP}/attempt"
 NOTE_SCHEDULED = "batch.kubernetes.io/cronjob-scheduled-timestamp"
 
 _LABEL_LENGTH = 63
-_NAME_LENGTH = 24
-"""Longer would leave no room for the index that an Indexed Job appends to its Pods' names."""
-
-_OURS = re.compile(
-    r"-(\d{4})(\d\d)(\d\d)-(\d\d)(\d\d)(\d\d)-[a-z2-7]{10}(?:-r(\d{1,4}))?$", re.ASCII
-)
-
-
-def job_name(schedule_name: str, run: RunId, attempt: int = 1) -> str:
-    """At most 55 characters and a DNS label; equal for equal runs, whoever computes it and when."""
-    head = schedule_name.replace(".", "-")[:_NAME_LENGTH].rstrip("-")
-    moment = dt.datetime.fromtimestamp(run.due, dt.UTC).strftime("%Y%m%d-%H%M%S")
-    digest = hashlib.sha256(f"{run.uid}/{run.kind}/{run.due}".encode()).digest()
-    tail = base64.b32encode(digest)[:10].decode().lower()
-    return f"{head}-{moment}-{tail}" + (f"-r{attempt}" if attempt > 1 else "")
-
-
-def due_of(name: str) -> Instant | None:
-    """The due time in a Job's name; None when no run of ours can be called so."""
-    found = _due_and_attempt(name)
-    return found[0] if found else None
-
-
-def _due_and_attempt(name: str) -> tuple[Instant, int] | None:
-    found = _OURS.search(name)
-    if not found:
-        return None
-    year, month, day, hour, minute, second = (int(part) for part in found.groups()[:6])
-    try:
-        moment = dt.datetime(year, month, day, hour, minute, second, tzinfo=dt.UTC)
-    except ValueError:
-        return None
-    return int(moment.timestamp()), int(found[7] or 1)
 
 
 def schedule_label(schedule_name: str) -> str:
@@ -79,8 +53,11 @@ def render(schedule: Schedule, run: RunId, attempt: int = 1) -> bytes:
     """The body of the create: the user's template untouched, our marks on Job and Pods."""
     template = orjson.loads(schedule.template)
     labels = {LABEL_SCHEDULE: schedule_label(schedule.name), LABEL_UID: schedule.uid}
-    due = rfc3339.show(run.due)
-    notes = {NOTE_DUE: due, NOTE_ATTEMPT: str(attempt), NOTE_SCHEDULED: due}
+    notes = {
+        NOTE_DUE: rfc3339.show(run.due),
+        NOTE_ATTEMPT: str(attempt),
+        NOTE_SCHEDULED: rfc3339.show(run.due),
+    }
     wished = _object(template.get("metadata"))
     spec = _object(template.get("spec"))
     pod = _object(spec.get("template"))
@@ -146,16 +123,15 @@ def read_job(raw: Mapping[str, Any]) -> JobFact | None:
 def _read(raw: Mapping[str, Any]) -> JobFact | None:
     metadata = raw.get("metadata") or {}
     owner = owner_uid(metadata)
-    found = _due_and_attempt(metadata["name"])
-    if owner is None or found is None:
+    named = read_job_name(metadata["name"])
+    if owner is None or named is None:
         return None
-    due, attempt = found
     status = raw.get("status") or {}
     phase, reason, message, finished = _phase(raw.get("spec") or {}, status)
     return JobFact(
         ref=JobRef(metadata.get("namespace", ""), metadata["name"], metadata.get("uid", "")),
-        run=RunId(owner, due, BY_SCHEDULE),
-        attempt=attempt,
+        run=RunId(owner, named.due, named.kind),
+        attempt=named.attempt,
         phase=phase,
         reason=reason,
         message=message,

@@ -33,11 +33,11 @@ def test_a_failed_job_is_tried_again_as_the_same_run(world: World, ns: str) -> N
     jobs = sorted(
         world.jobs(ns), key=lambda job: job["metadata"]["annotations"]["evenkeel.dev/attempt"]
     )
-    first = jobs[0]["metadata"]["name"]
-    assert names(jobs) == [first, f"{first}-r2", f"{first}-r3"]
+    stamp = names(jobs)[0].removeprefix("it-")
+    assert names(jobs) == [f"it-{stamp}", f"it-retry1-{stamp}", f"it-retry2-{stamp}"]
     assert len({due(job) for job in jobs}) == 1
     [row] = world.recent(ns, "it")
-    assert (row["state"], row["attempt"], row["job"]) == ("failed", 3, f"{first}-r3")
+    assert (row["state"], row["attempt"], row["job"]) == ("failed", 3, f"it-retry2-{stamp}")
     assert world.status(ns, "it")["consecutiveFailures"] == 1
 
 

@@ -8,7 +8,6 @@ from tests.unit.core.world import World
 
 from evenkeel.core import messages
 from evenkeel.model import Concurrency, JobPhase, JobRef, Verdict
-from evenkeel.resource.job import job_name
 from evenkeel.resource.status import Memory, parse
 
 TEN_MINUTES = 600
@@ -262,7 +261,7 @@ def test_a_cancelled_run_whose_job_outlived_its_process_is_deleted_by_the_next()
 
 
 def test_a_job_that_a_status_names_and_that_is_none_of_this_schedule_is_nobodys_loss():
-    ref = JobRef("shop", "somebody-20260302-095000-aaaaaaaaaa", "uid-other")
+    ref = JobRef("shop", "somebody-29540750", "uid-other")
     seen = every(TEN_MINUTES)
     memory = Memory(mark=instant("10:00"), timing=seen.timing, timing_since=0, active=(ref,))
     assert World().see(seen, memory).ends() == []
@@ -296,9 +295,15 @@ def test_created_again_under_its_name_it_never_adopts_the_old_ones_jobs():
     ]
 
 
-def test_two_schedules_of_one_name_and_time_have_different_jobs():
-    old, new = cron("* * * * *"), cron("* * * * *", uid="uid-second")
-    assert job_name("report", job(old, "10:01").run) != job_name("report", job(new, "10:01").run)
+def test_no_due_time_is_both_an_old_schedules_and_its_successors():
+    """The names of their Jobs would meet. A due time counts if it lies after the creation."""
+    old = cron("* * * * *")
+    world = World().see(old).run_until("10:01:00")
+    world.gone(old)
+    world.see(cron("* * * * *", uid="uid-second", created=instant("10:01:00")))
+    world.run_until("10:02")
+    created = [(run.uid, clock(run.due)) for run, _, _ in world.creations]
+    assert created == [("uid-report", "10:01:00"), ("uid-second", "10:02:00")]
 
 
 def test_a_deletion_that_no_watch_reported_is_found_by_the_list():

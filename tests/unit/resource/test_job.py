@@ -1,4 +1,4 @@
-"""The Job of a run: its name is the lock, its body carries our marks, reading it never raises."""
+"""The Job of a run: its body carries our marks, and reading a Job never raises."""
 
 import re
 
@@ -8,65 +8,25 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.builders import cron, instant, schedule
 
-from evenkeel.model import Cron, JobPhase, RunId
-from evenkeel.resource.job import due_of, job_name, owner_uid, read_job, render, schedule_label
+from evenkeel.model import BY_SCHEDULE, Cron, JobPhase, RunId
+from evenkeel.resource.job import (
+    job_name,
+    owner_uid,
+    read_job,
+    render,
+    schedule_label,
+)
 
-LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 LABEL_VALUE = re.compile(r"([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?")
 NAMES = st.from_regex(
     r"[a-z0-9]([-a-z0-9]{0,40}[a-z0-9])?(\.[a-z0-9]([-a-z0-9]{0,40}[a-z0-9])?){0,3}", fullmatch=True
 )
 DUES = st.integers(0, 253_402_300_799)
-UIDS = st.uuids().map(str)
 JUNK = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=10), inner),
     max_leaves=10,
 )
-
-
-# --- names ------------------------------------------------------------------------------------
-
-
-@given(NAMES, UIDS, DUES, st.integers(1, 21))
-def test_a_name_is_a_dns_label_of_at_most_55_characters(name, uid, due, attempt):
-    found = job_name(name, RunId(uid, due), attempt)
-    assert len(found) <= 55
-    assert LABEL.fullmatch(found)
-
-
-@given(NAMES, UIDS, DUES)
-def test_a_name_is_stable_and_each_attempts_is_its_own(name, uid, due):
-    first = job_name(name, RunId(uid, due))
-    assert first == job_name(name, RunId(uid, due), 1)
-    attempts = {job_name(name, RunId(uid, due), attempt) for attempt in range(1, 22)}
-    assert len(attempts) == 21
-
-
-@given(NAMES, st.lists(st.tuples(UIDS, DUES, st.sampled_from(["s", "t1", "t2"])), unique=True))
-def test_no_two_runs_have_one_name(name, runs):
-    names = {job_name(name, RunId(uid, due, kind)) for uid, due, kind in runs}
-    assert len(names) == len(runs)
-
-
-def test_a_job_that_is_not_ours_has_no_due_time_in_its_name():
-    ours = job_name("report", RunId("uid", instant("10:01")))
-    assert due_of(ours) == instant("10:01")
-    assert due_of(f"{ours}-r2") == instant("10:01")
-    assert due_of("report-20261332-000000-aaaaaaaaaa") is None
-    assert due_of("somebody-elses") is None
-
-
-def test_a_name_is_as_documented():
-    run = RunId("0a9e8a52-6b1a-4d0e-9a55-1d7a2a4f9c11", instant("10:05"))
-    name = job_name("nightly.report", run)
-    assert re.fullmatch(r"nightly-report-20260302-100500-[a-z2-7]{10}", name)
-    assert job_name("nightly.report", run, 3) == f"{name}-r3"
-
-
-def test_a_name_cut_at_a_hyphen_has_no_two():
-    name = job_name("a" * 23 + "-tail", RunId("uid", 0))
-    assert name.startswith("a" * 23 + "-19700101-000000-")
 
 
 # --- labels -----------------------------------------------------------------------------------
@@ -236,7 +196,7 @@ NOT_OURS = {
         ]
     },
     "by another name": {"name": "report"},
-    "at a moment that never was": {"name": "report-20261332-000000-aaaaaaaaaa"},
+    "after the year 9999": {"name": "report-253402300800"},
 }
 
 
@@ -284,10 +244,19 @@ def test_no_job_makes_it_raise(where, junk):
     read_job(raw)
 
 
-@given(NAMES, DUES, st.integers(1, 21))
-def test_what_is_rendered_is_read_back(name, due, attempt):
+KINDS = st.just(BY_SCHEDULE) | st.from_regex(r"q0[a-z2-7]{6}", fullmatch=True)
+
+
+@given(NAMES, DUES, KINDS, st.integers(1, 21))
+def test_what_is_rendered_is_read_back(name, due, kind, attempt):
     seen = schedule(Cron("* * * * *"), name=name)
-    raw = orjson.loads(render(seen, RunId(seen.uid, due), attempt))
+    raw = orjson.loads(render(seen, RunId(seen.uid, due, kind), attempt))
     fact = read_job(raw)
-    assert (fact.run, fact.attempt) == (RunId(seen.uid, due), attempt)
+    assert (fact.run, fact.attempt) == (RunId(seen.uid, due, kind), attempt)
     assert fact.ref.name == raw["metadata"]["name"]
+
+
+def test_a_requested_run_of_the_same_due_time_is_another_run():
+    requested = RunId(SEEN.uid, RUN.due, "q0abcdef")
+    facts = [read_job(orjson.loads(render(SEEN, run))) for run in (RUN, requested)]
+    assert [fact.run for fact in facts] == [RUN, requested]

@@ -38,9 +38,14 @@ TIMINGS = {
 
 
 def test_a_run_has_the_same_job_in_every_version():
-    name = "nightly-report-20260302-100500-r2g6t2frm3"
-    assert job_name("nightly.report", RUN) == name
-    assert job_name("nightly.report", RUN, 2) == f"{name}-r2"
+    assert job_name("nightly.report", RUN) == "nightly.report-29540765"
+    assert job_name("nightly.report", RUN, 2) == "nightly.report-retry1-29540765"
+    beside = RunId(RUN.uid, RUN.due + 7)
+    assert job_name("nightly.report", beside) == "nightly.report-1772445907"
+    requested = RunId(RUN.uid, RUN.due, "q0abcdef")
+    assert job_name("nightly.report", requested) == "nightly.report-q0abcdef-29540765"
+    cut = "nightly-nightly-nightly-nightly-nightly-night-llm6j2-29540765"
+    assert job_name("nightly-" * 8 + "report", RUN) == cut
 
 
 def test_a_schedule_with_a_long_name_has_the_same_label_in_every_version():
