@@ -13,7 +13,7 @@ import orjson
 
 from evenkeel.model import Instant, JobFact, JobPhase, JobRef, RunId, Schedule
 from evenkeel.resource import rfc3339
-from evenkeel.resource.job_name import due_of, job_name, read_job_name
+from evenkeel.resource.job_name import due_of, job_name, pod_name_problem, read_job_name
 from evenkeel.resource.names import API_VERSION, GROUP, KIND
 
 __all__ = [
@@ -26,6 +26,7 @@ __all__ = [
     "is_watched",
     "job_name",
     "owner_uid",
+    "pod_name_problem",
     "read_job",
     "read_job_name",
     "render",

@@ -23,7 +23,9 @@ import hashlib
 import re
 from dataclasses import dataclass
 
-from evenkeel.model import BY_SCHEDULE, Instant, RunId
+import orjson
+
+from evenkeel.model import BY_SCHEDULE, At, Cron, Hourly, Instant, Interval, RunId, Schedule, Timing
 from evenkeel.resource import rfc3339
 
 NAME_LENGTH = 63
@@ -45,6 +47,10 @@ _AMBIGUOUS = re.compile(r"-(?:q0[a-z2-7]{6}|retry[0-9]+)\Z")
 _NAME = re.compile(
     r"(?P<base>.+?)(?:-(?P<kind>q0[a-z2-7]{6}))?(?:-retry(?P<retry>[1-9][0-9]*))?-(?P<stamp>[0-9]+)"
 )
+
+_LAST_MINUTE: Instant = 99_999_999 * 60
+_LAST_SECOND: Instant = 9_999_999_999
+"""The last ones with stamps of eight and of ten digits, in the years 2160 and 2286."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,3 +123,54 @@ def _hash(schedule_name: str) -> str:
     text = base64.b32encode(hashlib.sha256(schedule_name.encode()).digest()).decode().lower()
     parts = (text[place : place + _HASH_LENGTH] for place in range(0, len(text), _HASH_LENGTH))
     return next(part for part in parts if not _AMBIGUOUS.search(f"-{part}"))
+
+
+# --- names of Pods ----------------------------------------------------------------------------
+
+
+def pod_name_problem(schedule: Schedule) -> str | None:
+    """Why the Pods of an Indexed Job could not be named, in a sentence; None when they can.
+
+    Each of them is called after its Job and its index, and the API server refuses the Job where the
+    last one's name is no hostname. The lengths are those of scheduled runs and their retries. Not
+    covered: a schedule's name with dots, which no hostname may have; the API server says so."""
+    spec = orjson.loads(schedule.template).get("spec")
+    if not isinstance(spec, dict) or spec.get("completionMode") != "Indexed":
+        return None
+    completions = spec.get("completions")
+    if not isinstance(completions, int) or completions < 1:
+        return None
+    index = f"-{completions - 1}"
+    runs = _longest_runs(schedule)
+    longest = max((job_name(schedule.name, *each) for each in runs), key=len)
+    length = len(longest) + len(index)
+    if length <= NAME_LENGTH:
+        return None
+    most = NAME_LENGTH - len(index) - max(len(_tail(*each)) for each in runs)
+    if len(schedule.name) <= most:  # it has an ambiguous end, and a hash behind it
+        most -= _HASH_LENGTH + 1
+    return (
+        "the Pods of an Indexed Job are named after it, and a Pod's hostname has at most "
+        f"{NAME_LENGTH} characters: with a Job named {longest} and the index {index[1:]}, the last "
+        f"of {completions} completions, it would have {length}; a schedule with a name of at most "
+        f"{most} characters has room for so many"
+    )
+
+
+def _longest_runs(schedule: Schedule) -> list[tuple[RunId, int]]:
+    """Among these are the scheduled runs and attempts with the longest names."""
+    due = _LAST_SECOND if _has_odd_seconds(schedule.timing) else _LAST_MINUTE
+    run = RunId(schedule.uid, due)
+    return [(run, attempt) for attempt in range(1, schedule.retry.limit + 2)]
+
+
+def _has_odd_seconds(timing: Timing) -> bool:
+    """Whether a due time can lie beside a whole minute. The phase of an interval without an offset
+    is the operator's to choose, to the second."""
+    match timing.rule:
+        case Cron() | Hourly():
+            return False
+        case At(instant):
+            return instant % 60 != 0
+        case Interval(every_s, offset_s, anchor):
+            return offset_s is None or any(part % 60 for part in (every_s, offset_s, anchor or 0))

@@ -3,17 +3,20 @@
 import itertools
 import re
 from collections.abc import Callable
+from dataclasses import replace
 
+import orjson
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from tests.builders import instant
+from tests.builders import cron, every, instant, once, schedule
 
-from evenkeel.model import BY_SCHEDULE, RunId
+from evenkeel.model import BY_SCHEDULE, Hourly, Retry, RunId
 from evenkeel.resource.job_name import (
     NamedRun,
     due_of,
     job_name,
+    pod_name_problem,
     read_job_name,
 )
 from evenkeel.resource.rfc3339 import LAST
@@ -274,3 +277,86 @@ def test_retries_and_requests_are_workloads_of_their_own(program, name):
     ]
     assert [len(each) for each in found] == [1] * len(found)
     assert len(set().union(*found)) == len(found)
+
+
+# --- names of Pods ----------------------------------------------------------------------------
+
+
+def template(completions: object = 10, mode: object = "Indexed") -> bytes:
+    spec = {"completions": completions, "completionMode": mode, "template": {"spec": {}}}
+    return orjson.dumps({"spec": spec})
+
+
+FIT = {
+    "not an Indexed Job": cron("* * * * *", name="a" * 52, template=template(mode="NonIndexed")),
+    "no mode": cron("* * * * *", name="a" * 52, template=template(mode=None)),
+    "no completions": cron("* * * * *", name="a" * 52, template=template(None)),
+    "none to complete": cron("* * * * *", name="a" * 52, template=template(0)),
+    "completions that are none": cron("* * * * *", name="a" * 52, template=template("10")),
+    "no template": cron("* * * * *", name="a" * 52, template=b'{"spec":null}'),
+    "all 63 characters": cron("* * * * *", name="a" * 52, template=template(10)),
+    "by the hour": schedule(Hourly(5), name="a" * 52, template=template(10)),
+    "whole minutes from a whole minute": every(60, name="a" * 52, template=template(10)),
+    "once, at a whole minute": once("10:05", name="a" * 52, template=template(10)),
+    "seconds in a short name": every(7, name="a" * 50, template=template(10)),
+    "retries in a short name": cron(
+        "* * * * *", name="a" * 44, retry=Retry(limit=20), template=template(10)
+    ),
+}
+
+
+@pytest.mark.parametrize("fits", FIT.values(), ids=FIT)
+def test_these_pods_can_be_named(fits):
+    assert pod_name_problem(fits) is None
+
+
+TOO_LONG = {
+    "an index of two digits": (cron("* * * * *", name="a" * 52, template=template(11)), 64, 51),
+    "an index of three digits": (cron("* * * * *", name="a" * 52, template=template(1000)), 65, 50),
+    "every 7 s": (every(7, name="a" * 52, template=template(10)), 65, 50),
+    "an offset in seconds": (every(60, offset_s=7, name="a" * 52, template=template(10)), 65, 50),
+    "an anchor beside the minute": (
+        every(60, anchor="10:00:07", name="a" * 52, template=template(10)),
+        65,
+        50,
+    ),
+    "a phase that is still to be found": (
+        every(60, offset_s=None, name="a" * 52, template=template(10)),
+        65,
+        50,
+    ),
+    "once, beside the minute": (once("10:05:30", name="a" * 52, template=template(10)), 65, 50),
+    "a retry": (
+        cron("* * * * *", name="a" * 52, retry=Retry(limit=1), template=template(10)),
+        65,
+        45,
+    ),
+    "a name that is cut": (cron("* * * * *", name="a" * 253, template=template(11)), 64, 51),
+    "a name with a hash behind it": (
+        cron("* * * * *", name="a" * 37 + "-retry2", template=template(1000)),
+        64,
+        43,
+    ),
+}
+
+
+@pytest.mark.parametrize(("seen", "length", "most"), TOO_LONG.values(), ids=TOO_LONG)
+def test_these_pods_cannot_be_named_and_a_sentence_says_what_would_help(seen, length, most):
+    sentence = pod_name_problem(seen)
+    assert sentence is not None
+    assert f"it would have {length}; " in sentence
+    assert f"at most {most} characters has room" in sentence
+    end = "-retry2" if seen.name.endswith("-retry2") else ""
+    fits = "a" * (most - len(end)) + end
+    assert pod_name_problem(replace(seen, name="a" * most)) is None
+    assert pod_name_problem(replace(seen, name=fits)) is None
+
+
+def test_the_sentence_has_the_name_the_index_and_the_numbers():
+    seen = cron("* * * * *", name="a" * 52, template=template(1000))
+    assert pod_name_problem(seen) == (
+        "the Pods of an Indexed Job are named after it, and a Pod's hostname has at most 63 "
+        f"characters: with a Job named {'a' * 52}-99999999 and the index 999, the last of 1000 "
+        "completions, it would have 65; a schedule with a name of at most 50 characters has room "
+        "for so many"
+    )
