@@ -19,6 +19,15 @@ def show(instant: Instant) -> str:
     return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
+def show_ahead(instant: Instant, ahead_s: int) -> str:
+    """By a wall clock that is so many seconds ahead of UTC: `2026-01-01T01:00:00+01:00`. Where it
+    shows UTC, the text ends in `Z` as Go writes it; so it does where the year would be 10000."""
+    if ahead_s == 0 or instant + ahead_s > LAST:
+        return show(instant)
+    sign, ahead_min = "-" if ahead_s < 0 else "+", abs(ahead_s) // 60
+    return f"{show(instant + ahead_s)[:-1]}{sign}{ahead_min // 60:02}:{ahead_min % 60:02}"
+
+
 def read(text: object) -> Instant | None:
     """The instant, fractions dropped; None when it is not RFC 3339."""
     if not isinstance(text, str) or not (found := _SHAPE.fullmatch(text)):

@@ -15,6 +15,7 @@ from evenkeel.model import Instant, JobFact, JobPhase, JobRef, RunId, Schedule
 from evenkeel.resource import rfc3339
 from evenkeel.resource.job_name import due_of, job_name, pod_name_problem, read_job_name
 from evenkeel.resource.names import API_VERSION, GROUP, KIND
+from evenkeel.when.zone import load_zone
 
 __all__ = [
     "LABEL_SCHEDULE",
@@ -57,7 +58,7 @@ def render(schedule: Schedule, run: RunId, attempt: int = 1) -> bytes:
     notes = {
         NOTE_DUE: rfc3339.show(run.due),
         NOTE_ATTEMPT: str(attempt),
-        NOTE_SCHEDULED: rfc3339.show(run.due),
+        NOTE_SCHEDULED: _scheduled_at(run.due, schedule.timing.zone),
     }
     wished = _object(template.get("metadata"))
     spec = _object(template.get("spec"))
@@ -96,6 +97,12 @@ def render(schedule: Schedule, run: RunId, attempt: int = 1) -> bytes:
             },
         }
     )
+
+
+def _scheduled_at(due: Instant, zone: str) -> str:
+    """As CronJob writes it, in the schedule's zone: a script that cuts the date out of it must get
+    the same day from either."""
+    return rfc3339.show_ahead(due, load_zone(zone).offset_at(due))
 
 
 def _object(raw: Any) -> dict[str, Any]:

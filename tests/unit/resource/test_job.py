@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from tests.builders import cron, instant, schedule
 
 from evenkeel.model import BY_SCHEDULE, Cron, JobPhase, RunId
+from evenkeel.resource import rfc3339
 from evenkeel.resource.job import (
     job_name,
     owner_uid,
@@ -98,6 +99,29 @@ def test_job_and_pod_carry_our_marks_and_nobody_forges_them(attempt):
         assert notes["evenkeel.dev/due"] == "2026-03-02T10:01:00Z"
         assert notes["evenkeel.dev/attempt"] == str(attempt)
         assert notes["batch.kubernetes.io/cronjob-scheduled-timestamp"] == "2026-03-02T10:01:00Z"
+
+
+SCHEDULED_AT = {
+    "UTC": ("UTC", "10:01", "2026-03-02T10:01:00Z"),
+    "ahead": ("Europe/Berlin", "10:01", "2026-03-02T11:01:00+01:00"),
+    "by half an hour": ("Asia/Kolkata", "10:01", "2026-03-02T15:31:00+05:30"),
+    "on the day before": ("America/Los_Angeles", "02:30", "2026-03-01T18:30:00-08:00"),
+    "in summer": ("Europe/Berlin", "2026-07-01T22:30:00Z", "2026-07-02T00:30:00+02:00"),
+    "a zone that shows UTC": ("Europe/London", "10:01", "2026-03-02T10:01:00Z"),
+    "the last instant there is": ("Asia/Tokyo", "9999-12-31T23:59:59Z", "9999-12-31T23:59:59Z"),
+    "the first": ("America/New_York", "1970-01-01T00:00:00Z", "1969-12-31T19:00:00-05:00"),
+}
+
+
+@pytest.mark.parametrize(("zone", "due", "text"), SCHEDULED_AT.values(), ids=SCHEDULED_AT)
+def test_the_scheduled_time_is_written_in_the_zone_as_cronjob_does(zone, due, text):
+    seen = cron("* * * * *", zone=zone)
+    raw = orjson.loads(render(seen, RunId(seen.uid, instant(due))))
+    for metadata in (raw["metadata"], raw["spec"]["template"]["metadata"]):
+        notes = metadata["annotations"]
+        assert notes["batch.kubernetes.io/cronjob-scheduled-timestamp"] == text
+        assert rfc3339.read(notes["evenkeel.dev/due"]) == instant(due)
+        assert notes["evenkeel.dev/due"].endswith("Z")
 
 
 def test_the_schedule_owns_the_job():
