@@ -5,6 +5,7 @@ from evenkeel.core.agenda import UnwantedExpired
 from evenkeel.core.effects import Observed
 from evenkeel.core.entry import Entry, Run
 from evenkeel.core.messages import (
+    BY_CRON_JOB,
     MARK_NOT_WRITTEN,
     NOT_CREATED,
     UNREACHABLE,
@@ -37,6 +38,8 @@ def launched(state: State, message: CreateResult) -> None:
     match message.verdict:
         case Verdict.CREATED | Verdict.ADOPTED:
             _created(state, entry, run, message)
+        case Verdict.TAKEN if message.reason == BY_CRON_JOB:
+            _run_by_cron_job(state, entry, run, message.message)
         case Verdict.TAKEN:
             _cannot_be_created(state, entry, run, "NameTaken", message.message)
         case Verdict.REFUSED:
@@ -103,6 +106,14 @@ def _created(state: State, entry: Entry, run: Run, message: CreateResult) -> Non
     state.condition(entry, "Degraded", "False", "AsExpected")
     if message.found is not None:
         follow.follow(state, entry, run, message.found)
+
+
+def _run_by_cron_job(state: State, entry: Entry, run: Run, message: str) -> None:
+    """The name is a lock between the two: this due time has had its Job."""
+    run.creating = False
+    state.condition(entry, "Degraded", "False", "AsExpected")
+    state.event(entry, "Skipped", message)
+    life.end(state, entry, run, RunState.SKIPPED, "cronjob", message=message)
 
 
 def _cannot_be_created(state: State, entry: Entry, run: Run, reason: str, message: str) -> None:

@@ -86,6 +86,10 @@ TOO_MANY_REQUESTS = "TooManyRequests"
 it got no answer and there is no Job; the mark that had to come first is not stored; a 429."""
 
 
+BY_CRON_JOB = "CronJob"
+"""The reason of a TAKEN where a CronJob of the schedule's name has created the Job."""
+
+
 @dataclass(frozen=True, slots=True)
 class CreateResult:
     """An orchestrator is done with one attempt: what its create proved."""

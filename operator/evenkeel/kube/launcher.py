@@ -16,6 +16,7 @@ from evenkeel.core.effects import Launch, Prepare, Withdraw
 from evenkeel.core.inbox import Inbox
 from evenkeel.core.lanes import Lanes
 from evenkeel.core.messages import (
+    BY_CRON_JOB,
     MARK_NOT_WRITTEN,
     NOT_CREATED,
     TOO_MANY_REQUESTS,
@@ -29,7 +30,7 @@ from evenkeel.kube.gate import Gate
 from evenkeel.kube.places import Place, Places
 from evenkeel.kube.tasks import Fail, Tasks, reraise
 from evenkeel.model import JobFact, JobRef, RunId, Schedule, Verdict
-from evenkeel.resource.job import job_name, read_job, render
+from evenkeel.resource.job import is_cron_jobs, job_name, read_job, render
 
 WHAT = "creates"
 
@@ -289,7 +290,10 @@ class Launcher:
             self._gate.heed(WHAT, ref.ns, reply)
             if shown_uid(reply):  # a proxy's page with status 200 is no Job of anybody's
                 fact = read_job(reply.json())
-                if fact is None or fact.run != effect.run or fact.attempt != effect.attempt:
+                if is_cron_jobs(reply.json(), effect.schedule.name):
+                    message = f"the CronJob of the same name has created the Job {ref.name}"
+                    await self._tell(effect, ref, Verdict.TAKEN, sent_at, BY_CRON_JOB, message)
+                elif fact is None or fact.run != effect.run or fact.attempt != effect.attempt:
                     message = f"a Job named {ref.name} exists and is not this schedule's"
                     await self._tell(effect, ref, Verdict.TAKEN, sent_at, "NameTaken", message)
                 else:

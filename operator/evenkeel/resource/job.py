@@ -24,6 +24,7 @@ __all__ = [
     "NOTE_DUE",
     "NOTE_SCHEDULED",
     "due_of",
+    "is_cron_jobs",
     "is_watched",
     "job_name",
     "owner_uid",
@@ -164,6 +165,22 @@ def owner_uid(metadata: Mapping[str, Any]) -> str | None:
         ):
             return str(reference.get("uid", "")) or None
     return None
+
+
+def is_cron_jobs(raw: Mapping[str, Any], name: str) -> bool:
+    """Whether a CronJob of this name controls the Job; no, when it is nothing that an API server
+    sends."""
+    try:
+        references = (raw.get("metadata") or {}).get("ownerReferences") or ()
+        return any(
+            reference.get("controller") is True
+            and reference.get("kind") == "CronJob"
+            and reference.get("apiVersion") == "batch/v1"
+            and reference.get("name") == name
+            for reference in references
+        )
+    except (AttributeError, TypeError):
+        return False
 
 
 def _phase(

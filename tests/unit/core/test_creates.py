@@ -51,6 +51,20 @@ def test_taken_fails_the_run_names_the_condition_and_deletes_nothing():
     assert world.deleted == []
 
 
+def test_taken_by_a_cronjob_of_the_name_the_run_is_skipped_and_nothing_is_wrong():
+    seen = every(TEN_MINUTES, retry=Retry(limit=3, delay_s=1), pause_after_failures=1)
+    world = World(answering=lambda _: None).see(seen).run_until("10:10")
+    message = "the CronJob of the same name has created the Job"
+    world.answer(world.in_flight[0], Verdict.TAKEN, reason="CronJob", message=message)
+    assert world.ends() == [("10:10:00", "skipped", "cronjob")]
+    assert world.counts() == {"skipped": 1}
+    assert world.condition("Degraded") == ("False", "AsExpected")
+    assert world.said("Skipped") == [message]
+    assert world.deleted == []
+    world.answering = lambda _: Verdict.CREATED
+    assert world.run_until("10:20").alive() == {"10:20:00": "running"}
+
+
 def test_refused_fails_without_a_retry_before_the_next_due_time():
     seen = every(TEN_MINUTES)
     world = World(answering=lambda _: Verdict.REFUSED).see(seen).run_until("10:19:59")

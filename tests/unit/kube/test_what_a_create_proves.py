@@ -206,6 +206,31 @@ def test_a_job_under_the_name_is_not_ours(metadata):
     assert "DELETE" not in verbs(api)
 
 
+CRON_JOB = {
+    "apiVersion": "batch/v1",
+    "kind": "CronJob",
+    "name": SEEN.name,
+    "uid": "uid-cronjob",
+    "controller": True,
+}
+
+
+def owned_by(owner) -> Reply:
+    return as_stored(BODY | {"metadata": BODY["metadata"] | {"ownerReferences": [owner]}})
+
+
+@pytest.mark.parametrize("answer", [EXISTS, NO_ANSWER])
+def test_a_job_under_the_name_is_a_cronjobs_of_the_same_name(answer):
+    report, api = launch([answer, owned_by(CRON_JOB)])
+    assert (report.verdict, report.reason) == (Verdict.TAKEN, "CronJob")
+    assert verbs(api) == ["POST", "GET"]
+
+
+def test_a_job_under_the_name_is_another_cronjobs():
+    report, _ = launch([EXISTS, owned_by(CRON_JOB | {"name": "backup"})])
+    assert (report.verdict, report.reason) == (Verdict.TAKEN, "NameTaken")
+
+
 def test_a_create_without_an_answer_is_read_by_name_before_anything_else():
     report, api = launch([NO_ANSWER, as_stored()])
     assert report.verdict is Verdict.ADOPTED
@@ -272,6 +297,7 @@ COUNTED = {
         [EXISTS, as_stored(BODY | {"metadata": {"name": NAME}})],
         [Verdict.TAKEN],
     ),
+    "a CronJob's": ([EXISTS, owned_by(CRON_JOB)], [Verdict.TAKEN]),
     "refused": ([status(422, "Invalid")], [Verdict.REFUSED]),
     "held": ([status(429, "TooManyRequests")], [Verdict.HELD]),
     "nobody there": ([NOBODY_THERE], [Verdict.HELD]),

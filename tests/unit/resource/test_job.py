@@ -11,6 +11,7 @@ from tests.builders import cron, instant, schedule
 from evenkeel.model import BY_SCHEDULE, Cron, JobPhase, RunId
 from evenkeel.resource import rfc3339
 from evenkeel.resource.job import (
+    is_cron_jobs,
     job_name,
     owner_uid,
     read_job,
@@ -284,3 +285,46 @@ def test_a_requested_run_of_the_same_due_time_is_another_run():
     requested = RunId(SEEN.uid, RUN.due, "q0abcdef")
     facts = [read_job(orjson.loads(render(SEEN, run))) for run in (RUN, requested)]
     assert [fact.run for fact in facts] == [RUN, requested]
+
+
+# --- a CronJob's ------------------------------------------------------------------------------
+
+CRON_JOBS = {
+    "apiVersion": "batch/v1",
+    "kind": "CronJob",
+    "name": "report",
+    "uid": "uid-cronjob",
+    "controller": True,
+    "blockOwnerDeletion": True,
+}
+
+
+def owned_by(reference):
+    return {"metadata": {"name": "report-29540761", "ownerReferences": [reference]}}
+
+
+def test_a_job_that_a_cronjob_of_the_name_controls():
+    assert is_cron_jobs(owned_by(CRON_JOBS), "report")
+    assert read_job(owned_by(CRON_JOBS)) is None
+
+
+NOT_CRON_JOBS = {
+    "of another name": {"name": "backup"},
+    "not controlled": {"controller": False},
+    "controlled by a word": {"controller": "true"},
+    "of another kind": {"kind": "ScheduledJob"},
+    "of another group": {"apiVersion": "batch.example.com/v1"},
+    "before batch/v1": {"apiVersion": "batch/v1beta1"},
+}
+
+
+@pytest.mark.parametrize("change", NOT_CRON_JOBS.values(), ids=NOT_CRON_JOBS)
+def test_a_job_that_no_cronjob_of_the_name_controls(change):
+    assert not is_cron_jobs(owned_by(CRON_JOBS | change), "report")
+
+
+@given(JUNK)
+def test_no_owner_makes_it_raise(junk):
+    assert not is_cron_jobs({"metadata": {"ownerReferences": junk}}, "report")
+    assert not is_cron_jobs({"metadata": junk}, "report")
+    assert not is_cron_jobs(owned_by(junk), "report")
