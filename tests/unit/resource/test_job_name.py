@@ -43,7 +43,7 @@ NAMES = [
     "backup-retry2-29540764",
     "backup-29540764",
     "backup-1772445840",
-    "backup-retry301633830",  # the first six letters of its hash are retry2
+    "report-retry301633830",  # the first six letters of its hash are retry2
     "nightly.report",
     "nightly.report-retry2",
     "nightly.report.q0abcdef",
@@ -139,7 +139,7 @@ def test_each_name_says_which_run_it_is_and_of_which_schedule():
 
 
 @given(names, dues, kinds, attempts)
-@example("backup-retry301633830", AT, BY_SCHEDULE, 1)
+@example("report-retry301633830", AT, BY_SCHEDULE, 1)
 def test_what_is_in_a_name_is_read_back(name, due, kind, attempt):
     found = named(name, due, kind, attempt)
     assert len(found) <= 63
