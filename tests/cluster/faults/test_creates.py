@@ -241,7 +241,7 @@ def test_a_name_of_253_characters(world: World, ns: str) -> None:
 
     [job] = world.jobs(ns)
     assert owner(job)["name"] == LONGEST
-    assert len(job["metadata"]["name"]) <= 52
+    assert len(job["metadata"]["name"]) <= 63
     label = job["metadata"]["labels"]["evenkeel.dev/schedule"]
     assert len(label) <= 63
     told = eventually(
