@@ -1,18 +1,19 @@
-"""Even load: where intervals without an offset start, and how even the whole is. Pure.
+"""Even load: chooses the phase of each interval without an offset, and measures the load. Pure.
 
-LoadMap <--put, drop, advance-- the scheduler     who runs when, by slot
-   |--> place            one phase, by looking at all the others
-   |--> plan_rebalance   a reviewed set of moves; `confirm` proves later that it still fits
-   `--> distribution     the picture for people, with score and bound
+LoadMap <--put, drop, advance-- the scheduler     the load of each slot, from all schedules
+   |--> place            chooses the phase of one interval
+   |--> plan_rebalance   lists moves that make the load more even; `confirm` checks the list later
+   `--> distribution     describes the load of 24 hours, with its score and its lower bound
 """
 
 from evenkeel.balance.load import LoadMap
+from evenkeel.balance.move_range import Limits
 from evenkeel.balance.nouns import (
     Distribution,
     HourLoad,
     Member,
     Move,
-    Place,
+    Placement,
     Plan,
     Skip,
     Stale,
@@ -20,7 +21,6 @@ from evenkeel.balance.nouns import (
 from evenkeel.balance.place import place
 from evenkeel.balance.reasons import moved_sentence
 from evenkeel.balance.rebalance import confirm, move_again, moved, plan_rebalance
-from evenkeel.balance.turns import Limits
 
 __all__ = [
     "Distribution",
@@ -29,7 +29,7 @@ __all__ = [
     "LoadMap",
     "Member",
     "Move",
-    "Place",
+    "Placement",
     "Plan",
     "Skip",
     "Stale",

@@ -1,7 +1,7 @@
-"""The wall clock of a zone, for windows and for intervals that count local days.
+"""Windows, and anchors of intervals that count local days, on the wall clock of a zone.
 
-Called by `place` and `starts`. The rules of clock changes are those of `when`; here an anchor
-is only proposed and then proven by asking `when` where it leads.
+`place` and `starts` call these functions. The rules of clock changes are in `when` alone: this
+module proposes an anchor and then asks `when` for the first run after that anchor.
 """
 
 from dataclasses import replace
@@ -17,7 +17,7 @@ Ints = npt.NDArray[np.int64]
 
 
 def offsets_at(zone: Zone, instants: Ints) -> Ints:
-    """How far the wall clock is ahead of UTC at each of some ascending instants."""
+    """How many seconds the wall clock is ahead of UTC at each instant. Instants must ascend."""
     if not len(instants):
         return instants
     changes, offsets = zone.spans(int(instants[-1]))
@@ -27,7 +27,7 @@ def offsets_at(zone: Zone, instants: Ints) -> Ints:
 
 
 def inside(window: Window, zone: Zone, instants: Ints) -> npt.NDArray[np.bool_]:
-    """Which of some ascending instants lie in the window, by the zone's clock."""
+    """Which instants lie in the window, by the zone's clock. Instants must ascend."""
     time_of_day = (instants + offsets_at(zone, instants)) % DAY_S
     after_start = time_of_day >= window.start_s
     before_end = time_of_day < window.end_s
@@ -42,8 +42,8 @@ def width_of(window: Window) -> int:
 
 
 def instants_of(zone: Zone, wall: int) -> list[Instant]:
-    """When the zone's clock shows `wall` (seconds since the epoch as if it were UTC): usually
-    once, in a gap never, in a repeated hour twice."""
+    """The instants at which the zone's clock shows `wall`, a local time counted in seconds as if it
+    were UTC. Usually there is one instant, in a gap none, in a repeated hour two."""
     changes, offsets = zone.spans(wall + DAY_S)
     low = np.searchsorted(changes, wall - DAY_S) if changes else 0
     high = np.searchsorted(changes, wall + DAY_S) if changes else 0
@@ -52,11 +52,11 @@ def instants_of(zone: Zone, wall: int) -> list[Instant]:
 
 
 def anchor_before(timing: Timing, first_run: Instant, *, not_after: Instant) -> Instant | None:
-    """The anchor, one interval before `first_run`, of an interval that counts local days.
+    """The anchor one interval before `first_run`, for an interval that counts local days.
 
-    None where no anchor leads there: the clock jumps over the time on the day of the anchor, or
-    shows the run's time for the second time, or the day between is so short that the anchor would
-    lie in the future.
+    None where no anchor has `first_run` as its first run: on the anchor's day the clock jumps over
+    that time of day; or `first_run` lies in the second pass of a repeated hour; or a day of less
+    than 24 hours lies between, and the anchor would be later than `not_after`.
     """
     rule = timing.rule
     assert isinstance(rule, Interval)

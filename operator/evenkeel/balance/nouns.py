@@ -1,6 +1,6 @@
-"""The nouns of even load: what goes in, what a placement, a picture and a plan are.
+"""The arguments and results of `balance`: member, placement, distribution, move, plan.
 
-Everybody who asks `balance` for something speaks in these. Frozen; no behaviour of their own.
+Callers of `balance` pass and get these. They are frozen and do nothing by themselves.
 """
 
 from dataclasses import dataclass, field
@@ -15,31 +15,31 @@ WEEK_SLOTS = WEEK_S // SLOT_S
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """One schedule as the load sees it."""
+    """One schedule, with the fields that its load and its placement depend on."""
 
     key: str
     timing: Timing
-    """An interval that the operator placed carries offset 0 and its anchor."""
+    """An interval that the operator placed has offset 0 and its anchor here."""
     dues: DueTimes | None = field(default=None, compare=False, repr=False)
-    """The compiled timing, if the caller has it; else it is compiled here when needed."""
+    """The compiled timing, if the caller has it. Otherwise `balance` compiles it when needed."""
     weight: int = 1
     counts: bool = True
-    """False for a suspended or paused one: in total_jobs, but no load."""
+    """False for a suspended or paused schedule: it is counted in total_jobs, but has no load."""
     placed_at: Instant | None = None
-    """When the operator chose the phase. None: its owner did, and it is never moved."""
+    """When the operator chose the phase. None: the owner chose it, and it is never moved."""
     window: Window | None = None
     pinned: bool = False
 
     @property
     def interval(self) -> Interval:
-        """The rule of a schedule that is placed."""
+        """The interval. Only members with an interval are placed and moved."""
         rule = self.timing.rule
         assert isinstance(rule, Interval), f"{self.key} is no interval"
         return rule
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class Placement:
     """The phase found for one interval: due at anchor + k * every, k = 1, 2, ..."""
 
     anchor: Instant
@@ -47,13 +47,13 @@ class Place:
     slot: int
     """The first run's slot of its UTC day, 0 to 95."""
     load: int
-    """What the busiest slot it hits carries with it."""
+    """The load of the busiest slot in which it runs, its own runs included."""
     reason: str
 
 
 @dataclass(frozen=True, slots=True)
 class HourLoad:
-    """One UTC hour of the picture."""
+    """How many schedules, and how many runs, one UTC hour has."""
 
     hour: int
     job_count: int
@@ -78,7 +78,7 @@ class Distribution:
 
     @property
     def peak(self) -> int:
-        """What the busiest slot carries."""
+        """The load of the busiest slot."""
         return max(self.slots)
 
 
@@ -106,11 +106,11 @@ class Skip:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """A rebalance, ready to be shown and then carried out."""
+    """The moves of a rebalance, to be shown and then carried out."""
 
     plan_id: str
     phases: str
-    """Which phases it was made for; another value later means that it is stale."""
+    """A hash of the phases that the plan was made for. If it differs later, the plan is stale."""
     made_at: Instant
     moves: tuple[Move, ...]
     skipped: tuple[Skip, ...]
@@ -120,12 +120,12 @@ class Plan:
 
     @property
     def current_score(self) -> float:
-        """Today's evenness."""
+        """The score now."""
         return self.current.distribution_score
 
     @property
     def projected_score(self) -> float:
-        """The evenness after the moves."""
+        """The score after the moves."""
         return self.projected.distribution_score
 
 

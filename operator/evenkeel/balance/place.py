@@ -1,9 +1,9 @@
-"""The phase of one interval, found by looking at all the others.
+"""Chooses the phase of one interval by the load of all other schedules.
 
-Called by the scheduler for a new schedule and for one whose interval, window or weight changed, or
-that is resumed. The start is chosen once and kept: due times follow by arithmetic from the anchor,
-so there is no drift. Not fair between schedules: who comes first has the choice, and only a
-rebalance asks again.
+The scheduler calls `place` for a new schedule, after a resume, and after a change of the interval,
+the window or the weight. The phase is chosen once and kept: all due times are anchor + k * every,
+so there is no drift. `place` is not fair: the schedule that is placed first has the most choice,
+and only a rebalance chooses again.
 """
 
 import hashlib
@@ -13,10 +13,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from evenkeel.balance import pattern, starts
+from evenkeel.balance.day_load import DayLoad, Ints
 from evenkeel.balance.daytime import anchor_before, instants_of, width_of
 from evenkeel.balance.load import LoadMap
-from evenkeel.balance.nouns import DAY_SLOTS, Member, Place
-from evenkeel.balance.picture import DayPicture, Ints
+from evenkeel.balance.nouns import DAY_SLOTS, Member, Placement
 from evenkeel.balance.reasons import by_hash_sentence, by_load_sentence, kept_sentence
 from evenkeel.balance.runs import dues_of, is_arithmetic
 from evenkeel.errors import BadField
@@ -24,17 +24,18 @@ from evenkeel.model import DAY_S, SLOT_S, Instant, Interval, Timing, Window
 from evenkeel.when.zone import load_zone
 
 SPANS_LOOKED_AT = 4
-"""A window can miss a day when the clock jumps over it, and the next day is then without an
-anchor a day before it: so many intervals are looked at before a window counts as empty."""
+"""In so many intervals `place` looks for a start in the window before it refuses the window. One is
+not enough: a clock change can remove the window from one day, and the next day then has no anchor
+one day earlier."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Found:
     first_run: Instant
-    """By the phase alone; startTime may still lie ahead of it."""
+    """By the phase alone: it may be earlier than startTime."""
     anchor: Instant
     starts: int = 0
-    """How many were looked at."""
+    """How many starts were compared."""
 
 
 def place(
@@ -45,39 +46,43 @@ def place(
     pre_schedule_s: float,
     observe: bool = False,
     remembered: Instant | None = None,
-) -> Place:
-    """Choose the phase of an interval. The caller puts it into the load with the anchor.
+) -> Placement:
+    """Choose the phase of an interval. The caller then puts the member into the load (`at_anchor`).
 
-    Its former self is taken out of the load first: nobody flees from his own runs. `remembered` is
-    the anchor of a name that was here before with the same interval and window: it comes back to
-    its phase. `observe` places by hash and only says what the load would have chosen.
+    A member of the same key is removed from the load first, so that a schedule does not avoid its
+    own runs. `remembered` is the anchor that a schedule of this name had before, with the same
+    interval and window: the schedule gets that phase back. With `observe` the phase is a hash of
+    the name, and the reason says which phase the load would have chosen.
     """
     load.advance(now)
     load.drop(member.key)
     low = math.floor(now + pre_schedule_s) + 1
     every_s = member.interval.every_s
-    picture = load.rhythm_day() if every_s <= DAY_S else load.rhythm_week()
+    slot_loads = load.rhythm_day() if every_s <= DAY_S else load.rhythm_week()
     if remembered is not None and (kept := _remembered(member, remembered, low)) is not None:
-        carried = _carried(member, picture, kept.first_run - load.start)
+        load_with_it = _load_with_it(member, slot_loads, kept.first_run - load.start)
         first = _first_due(member, kept, now)
-        return _place(kept, first, carried, kept_sentence(member, first))
-    found = _by_load(load, picture, member, now, low)
+        return _place(kept, first, load_with_it, kept_sentence(member, first))
+    found = _by_load(load, slot_loads, member, now, low)
     first = _first_due(member, found, now)
     if observe:
         hashed = _by_hash(member, low)
-        carried = _carried(member, picture, hashed.first_run - load.start)
+        load_with_it = _load_with_it(member, slot_loads, hashed.first_run - load.start)
         hashed_first = _first_due(member, hashed, now)
         return _place(
-            hashed, hashed_first, carried, by_hash_sentence(member, hashed_first, by_load=first)
+            hashed,
+            hashed_first,
+            load_with_it,
+            by_hash_sentence(member, hashed_first, by_load=first),
         )
-    carried = _carried(member, picture, found.first_run - load.start)
-    mean = int(np.add.reduce(picture)) / (len(picture) - 1)
-    reason = by_load_sentence(member, first, starts=found.starts, load=carried, mean=mean)
-    return _place(found, first, carried, reason)
+    load_with_it = _load_with_it(member, slot_loads, found.first_run - load.start)
+    mean = int(np.add.reduce(slot_loads)) / (len(slot_loads) - 1)
+    reason = by_load_sentence(member, first, starts=found.starts, load=load_with_it, mean=mean)
+    return _place(found, first, load_with_it, reason)
 
 
 def at_anchor(member: Member, anchor: Instant, now: Instant) -> Member:
-    """The member with a phase chosen now: to be put into the load."""
+    """The member with this anchor, placed now: what the caller puts into the load."""
     # Written out: dataclasses.replace is five times as slow, and a rebalance asks for thousands.
     old = member.timing
     rule = Interval(member.interval.every_s, 0, anchor)
@@ -92,12 +97,12 @@ def at_anchor(member: Member, anchor: Instant, now: Instant) -> Member:
     )
 
 
-def _place(found: _Found, first_run: Instant, carried: int, reason: str) -> Place:
-    return Place(found.anchor, first_run, first_run // SLOT_S % DAY_SLOTS, carried, reason)
+def _place(found: _Found, first_run: Instant, load_with_it: int, reason: str) -> Placement:
+    return Placement(found.anchor, first_run, first_run // SLOT_S % DAY_SLOTS, load_with_it, reason)
 
 
 def _first_due(member: Member, found: _Found, now: Instant) -> Instant:
-    """Its first run, which startTime may put off."""
+    """The first run that is not before startTime."""
     start = member.timing.start
     if start is None or start <= found.first_run:
         return found.first_run
@@ -105,73 +110,76 @@ def _first_due(member: Member, found: _Found, now: Instant) -> Instant:
     return found.first_run if due is None else due
 
 
-def _carried(member: Member, picture: Ints, first: int) -> int:
-    """What the busiest slot that it hits carries with it."""
+def _load_with_it(member: Member, slot_loads: Ints, first: int) -> int:
+    """The load of the busiest slot in which the member runs, its own runs included."""
     every_s = member.interval.every_s
-    met = pattern.met_by(picture, first % every_s, every_s)
+    met = pattern.slot_loads_of(slot_loads, first % every_s, every_s)
     return int(np.maximum.reduce(met)) + member.weight * pattern.runs_in_slot(every_s)
 
 
 def window_of(member: Member) -> Window | None:
-    """Its window; a time of day means something to intervals of whole days only."""
+    """The member's window. Only intervals of whole days have one: others run at all times of
+    day."""
     return member.window if member.interval.every_s % DAY_S == 0 else None
 
 
-def _by_load(load: LoadMap, picture: Ints, member: Member, now: Instant, low: Instant) -> _Found:
+def _by_load(load: LoadMap, slot_loads: Ints, member: Member, now: Instant, low: Instant) -> _Found:
     every_s = member.interval.every_s
     zone = load_zone(member.timing.zone)
     window = window_of(member)
     for span in range(1, SPANS_LOOKED_AT + 1):
-        # The second look is for intervals that are shorter than their preparation.
+        # With an interval shorter than preSchedule the first round has no start to choose from.
         high = now + every_s if span == 1 else low - 1 + (span - 1) * every_s
         choices = starts.starts(low, high, every_s, window=window, zone=zone)
-        if len(choices) and (found := _choose(load, picture, member, choices, high)) is not None:
+        if len(choices) and (found := _choose(load, slot_loads, member, choices, high)) is not None:
             return found
     raise BadField("placement.window", "holds no minute of the coming days; make it wider")
 
 
 def _choose(
-    load: LoadMap, picture: Ints, member: Member, choices: Ints, high: Instant
+    load: LoadMap, slot_loads: Ints, member: Member, choices: Ints, high: Instant
 ) -> _Found | None:
     every_s = member.interval.every_s
-    burdens = pattern.burden(picture, (choices - load.start) % every_s, every_s)
+    loads = pattern.loads_of_phases(slot_loads, (choices - load.start) % every_s, every_s)
     count = len(choices)
     if every_s < starts.BY_SECONDS_BELOW_S:
-        best = choices[pattern.least_all(burdens)]
-        first = int(best[starts.quietest(load.picture.seconds, best - load.start, every_s)])
+        best = choices[pattern.all_least_loaded(loads)]
+        first = int(best[starts.quietest(load.day.seconds, best - load.start, every_s)])
         return _Found(first, first - every_s, count)
     if member.window is None:
         count = (high - int(choices[0])) // starts.MINUTE_S + 1
     for _ in range(len(choices)):
-        at = pattern.least(burdens)
-        first = within_minute(load.picture, load.start, int(choices[at]), high, every_s)
+        at = pattern.least_loaded(loads)
+        first = within_minute(load.day, load.start, int(choices[at]), high, every_s)
         anchor = anchor_of(member, first, not_after=high - every_s)
         if anchor is not None:
             return _Found(first, anchor, min(count, starts.STARTS_MAX))
-        burdens.peak[at] = pattern.NEVER
+        loads.peak[at] = pattern.EXCLUDED
     return None
 
 
 def within_minute(
-    picture: DayPicture, origin: Instant, minute: Instant, high: Instant, every_s: int
+    day: DayLoad, origin: Instant, minute: Instant, high: Instant, every_s: int
 ) -> Instant:
-    """The least used second of a minute, not later than `high`; `origin` is the picture's start."""
+    """The least used second of a minute, at the latest `high`. `origin` is the start of the day."""
     choices = np.arange(minute, min(minute + starts.MINUTE_S - 1, high) + 1)
-    return minute + starts.quietest(picture.seconds, choices - origin, every_s)
+    return minute + starts.quietest(day.seconds, choices - origin, every_s)
 
 
 def anchor_of(member: Member, first_run: Instant, *, not_after: Instant) -> Instant | None:
-    """The anchor that makes `first_run` the first; None where clock changes leave none."""
+    """The anchor whose first run is `first_run`; None where a clock change leaves no such
+    anchor."""
     if is_arithmetic(member.timing):
         return first_run - member.interval.every_s
     return anchor_before(member.timing, first_run, not_after=not_after)
 
 
-# --- without looking ----------------------------------------------------------------------------
+# --- without the load ---------------------------------------------------------------------------
 
 
 def _remembered(member: Member, anchor: Instant, low: Instant) -> _Found | None:
-    """The phase of an earlier anchor, from `low` on; None where that lies in the future."""
+    """The phase of an earlier anchor, with the first run at `low` or later. None where the earlier
+    anchor lies in the future: a clock has been set back, or the status is wrong."""
     if anchor >= low:
         return None
     unbounded = replace(member, timing=replace(member.timing, start=None, end=None))
@@ -183,7 +191,7 @@ def _remembered(member: Member, anchor: Instant, low: Instant) -> _Found | None:
 
 
 def _by_hash(member: Member, low: Instant) -> _Found:
-    """A phase that depends on nothing but the name, as others spread."""
+    """A phase that depends on the name alone, as schedulers choose it that spread by hash."""
     digest = hashlib.blake2b(member.key.encode(), digest_size=16).digest()
     day_hash, time_hash = int.from_bytes(digest[:8], "big"), int.from_bytes(digest[8:], "big")
     every_s = member.interval.every_s

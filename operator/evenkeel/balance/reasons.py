@@ -1,4 +1,7 @@
-"""Why a schedule runs when it runs, in sentences for its owner."""
+"""The sentences of status.placement.reason: why a schedule has its phase.
+
+`place` and core's rebalance call these functions; owners of schedules read the sentences.
+"""
 
 from evenkeel import rfc3339
 from evenkeel.balance.nouns import WEEK_S, Member
@@ -9,34 +12,34 @@ from evenkeel.when import format_duration
 def by_load_sentence(
     member: Member, first_run: Instant, *, starts: int, load: int, mean: float
 ) -> str:
-    """For a phase that was chosen by the load."""
+    """The phase was chosen by the load."""
     every_s = member.interval.every_s
     if every_s <= SLOT_S:
-        chosen = "it loads every slot alike, so only the quietest second was chosen"
+        chosen = "so short an interval runs in every slot, so only its second was chosen"
     else:
         where = "minutes of its window" if member.window is not None else "minutes"
         chosen = (
-            f"the least loaded start of {starts} {where}: the busiest slot it hits carries "
-            f"{load} with it, the mean without it is {mean:.1f}"
+            f"the least loaded start of {starts} {where}: the busiest slot in which it runs has a "
+            f"load of {load} with it, and the mean slot has {mean:.1f} without it"
         )
     return f"{_rhythm(member, first_run)}; {chosen}{_caveat(every_s)}"
 
 
 def by_hash_sentence(member: Member, first_run: Instant, *, by_load: Instant) -> str:
-    """For a phase that was taken from the name although the load was looked at."""
+    """The phase is a hash of the name (setting placement.mode: Observe)."""
     return (
-        f"{_rhythm(member, first_run)}; taken from the hash of its name (Observe mode), "
-        f"by load it would first run at {rfc3339.show(by_load)}"
+        f"{_rhythm(member, first_run)}; the phase is a hash of its name (Observe mode); "
+        f"chosen by the load, the first run would be {rfc3339.show(by_load)}"
     )
 
 
 def kept_sentence(member: Member, first_run: Instant) -> str:
-    """For a name that came back."""
-    return f"{_rhythm(member, first_run)}; the phase that this name had before"
+    """A schedule of this name had this phase before."""
+    return f"{_rhythm(member, first_run)}; a schedule of this name had this phase before"
 
 
 def moved_sentence(member: Member, first_run: Instant) -> str:
-    """For a phase that a rebalance chose."""
+    """The phase was chosen by a rebalance."""
     every_s = member.interval.every_s
     return f"{_rhythm(member, first_run)}; moved by a rebalance{_caveat(every_s)}"
 

@@ -1,12 +1,13 @@
-"""A rebalance: which placed intervals should move, shown as a plan before anything moves.
+"""Plans a rebalance: which placed intervals should move, and to which phase.
 
-Called by the scheduler on a person's wish only. Preview and execution share this path: a plan is
-made, shown, and later proven by `confirm` to fit still; carrying it out is putting each member
-back with its new anchor (`moved`). Never worse than today, by score and by peak.
+The scheduler calls `plan_rebalance` only when a person asks for it. Preview and execution share the
+code: a plan is made and shown, and `confirm` checks it again before the scheduler carries it out by
+putting each member back with its new anchor (`moved`). After a plan neither the score nor the peak
+is worse than before.
 
-A moved schedule waits at least half an interval after its last run and at most one and a half.
-That leaves a phase out of reach where half an interval is over already: the plan is the best for
-this moment, and the same wish an hour later may find a better one.
+Between the last run by the old phase and the first run by the new phase lie at least half and at
+most one and a half intervals. So not every phase can be reached at every moment: a plan an hour
+later may be better. The plan is not the best one that exists; `search` says why.
 """
 
 import hashlib
@@ -14,45 +15,46 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from evenkeel.balance.arrange import arrange, is_worse, project
+from evenkeel.balance.day_load import DayLoad
 from evenkeel.balance.load import LoadMap
+from evenkeel.balance.move_range import Limits, move_range_of, why_fixed
 from evenkeel.balance.nouns import Distribution, Member, Move, Plan, Skip, Stale
-from evenkeel.balance.picture import DayPicture
 from evenkeel.balance.place import at_anchor
 from evenkeel.balance.report import describe
 from evenkeel.balance.runs import Members, base_of, is_arithmetic
 from evenkeel.balance.score import distribution_score
-from evenkeel.balance.turns import Limits, held_by, turn_of
 from evenkeel.model import Instant
 
 PLAN_AGE_MAX_S = 300
-"""A person looks at a preview and confirms it; later than this he confirms what he forgot."""
+"""How long a preview can be confirmed. A person who confirms it later no longer knows what it
+said."""
 
-PASSING_REASONS = frozenset({"job_running", "protection_window", "placement_cooldown"})
+PROTECTIONS = frozenset({"job_running", "protection_window", "placement_cooldown"})
 
 
 def plan_rebalance(load: LoadMap, now: Instant, limits: Limits) -> Plan:
-    """Plan anew."""
+    """The plan for the present phases."""
     load.advance(now)
     placed = sorted(_placed(load), key=lambda member: member.key)
-    held = {member.key: held_by(member, now, limits) for member in placed}
-    free = [member for member in placed if held[member.key] is None]
-    moves, picture = arrange(load, free, now, limits)
-    without = distribution_score(picture.slots, picture.runs_by_weight)
-    sheltered = [member for member in placed if held[member.key] in PASSING_REASONS]
-    if sheltered:
-        freed = sorted([*free, *sheltered], key=lambda member: member.key)
+    fixed = {member.key: why_fixed(member, now, limits) for member in placed}
+    free = [member for member in placed if fixed[member.key] is None]
+    moves, day = arrange(load, free, now, limits)
+    without = distribution_score(day.slots, day.runs_by_weight)
+    protected = [member for member in placed if fixed[member.key] in PROTECTIONS]
+    if protected:
+        freed = sorted([*free, *protected], key=lambda member: member.key)
         _, other = arrange(load, freed, now, limits)
         without = max(without, distribution_score(other.slots, other.runs_by_weight))
-    going = {move.key for move in moves}
+    moving = {move.key for move in moves}
     phases = phases_of(load)
-    current, projected = _both(load, moves, picture, now)
+    current, projected = _both(load, moves, day, now)
     return Plan(
         plan_id=_plan_id(phases, moves),
         phases=phases,
         made_at=now,
         moves=tuple(moves),
         skipped=tuple(
-            Skip(key, reason or "no_gain") for key, reason in held.items() if key not in going
+            Skip(key, reason or "no_gain") for key, reason in fixed.items() if key not in moving
         ),
         current=current,
         projected=projected,
@@ -61,12 +63,12 @@ def plan_rebalance(load: LoadMap, now: Instant, limits: Limits) -> Plan:
 
 
 def confirm(plan: Plan, load: LoadMap, now: Instant, limits: Limits) -> Plan | Stale:
-    """The plan as it can be carried out now. Moves of schedules that meanwhile run, or are about
-    to, have become skips; a plan made for other phases, or long ago, is stale."""
+    """The plan as it can be carried out now. A schedule that runs meanwhile, or is due soon, is
+    skipped. A plan that was made for other phases, or too long ago, is stale."""
     if not plan.made_at <= now <= plan.made_at + PLAN_AGE_MAX_S:
         return Stale(f"the plan is older than {PLAN_AGE_MAX_S} s; ask for a new preview")
     if phases_of(load) != plan.phases:
-        return Stale("a schedule came, changed, moved or went since; ask for a new preview")
+        return Stale("a schedule was added, changed, moved or deleted since; ask for a new preview")
     load.advance(now)
     moves: list[Move] = []
     skipped = list(plan.skipped)
@@ -76,10 +78,12 @@ def confirm(plan: Plan, load: LoadMap, now: Instant, limits: Limits) -> Plan | S
             moves.append(again)
         else:
             skipped.append(again)
-    picture = project(load, moves, now)
-    if is_worse(picture, load.picture):
-        return Stale("what can still be moved would make it worse; ask for a new preview")
-    current, projected = _both(load, moves, picture, now)
+    day = project(load, moves, now)
+    if is_worse(day, load.day):
+        return Stale(
+            "the moves that are still possible would make the load less even; ask for a new preview"
+        )
+    current, projected = _both(load, moves, day, now)
     return replace(
         plan,
         moves=tuple(moves),
@@ -90,38 +94,39 @@ def confirm(plan: Plan, load: LoadMap, now: Instant, limits: Limits) -> Plan | S
 
 
 def move_again(move: Move, member: Member, now: Instant, limits: Limits) -> Move | Skip:
-    """A move of a plan as it can be carried out now, on the member as it is now: to the same phase,
-    if that can still be reached."""
+    """A move of an earlier plan, for the member as it is now: the same phase with the first run
+    that can be reached now, or a skip where none can."""
     if base_of(member.timing) != move.old_anchor:
         return Skip(move.key, "placement_cooldown")  # its owner changed it, and it was placed anew
     if member.pinned:
         return Skip(move.key, "pinned")
     if move.key in limits.running:
         return Skip(move.key, "job_running")
-    turn = turn_of(member, now, limits)
-    if turn is None or turn.current_time <= now + limits.pre_schedule_s:
+    move_range = move_range_of(member, now, limits)
+    if move_range is None or move_range.current_time <= now + limits.pre_schedule_s:
         return Skip(move.key, "protection_window")
-    late = turn.low - move.proposed_time
+    late = move_range.low - move.proposed_time
     every_s = member.interval.every_s
     steps = -(-late // every_s) if late > 0 and is_arithmetic(member.timing) else 0
     first = move.proposed_time + steps * every_s
-    if not turn.low <= first <= turn.high:
+    if not move_range.low <= first <= move_range.high:
         return Skip(move.key, "protection_window")
     return replace(
         move,
         new_anchor=move.new_anchor + steps * every_s,
-        current_time=turn.current_time,
+        current_time=move_range.current_time,
         proposed_time=first,
     )
 
 
 def moved(member: Member, move: Move, now: Instant) -> Member:
-    """The member after the move: to be put into the load, and its anchor into its status."""
+    """The member after the move. The caller puts it into the load and its anchor into the
+    status."""
     return at_anchor(member, move.new_anchor, now)
 
 
 def phases_of(load: LoadMap) -> str:
-    """A hash over every placed phase that counts; equal means that a plan was made for these."""
+    """A hash of all placed phases that count, and of what a placement depends on."""
     lines = sorted(
         f"{m.key} {base_of(m.timing)} {m.interval.every_s} {m.weight} {m.pinned} {m.window}\n"
         for m in _placed(load)
@@ -139,14 +144,14 @@ def _placed(load: LoadMap) -> list[Member]:
 
 
 def _both(
-    load: LoadMap, moves: Sequence[Move], picture: DayPicture, now: Instant
+    load: LoadMap, moves: Sequence[Move], day: DayLoad, now: Instant
 ) -> tuple[Distribution, Distribution]:
-    """The picture today, with the suggestion that the plan proves, and after the moves."""
+    """The distribution before the moves, with a suggestion that knows the plan, and after them."""
     new_anchors = {move.key: move.new_anchor for move in moves}
-    there = load.crowd().members
+    members = load.counting().members
     after = [
         at_anchor(member, new_anchors[member.key], now) if member.key in new_anchors else member
-        for member in there
+        for member in members
     ]
-    projected = describe(Members(after), picture, load.start, total_jobs=len(load.members))
+    projected = describe(Members(after), day, load.start, total_jobs=len(load.members))
     return load.distribution(now, rebalanced=projected), projected

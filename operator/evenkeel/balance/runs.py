@@ -1,11 +1,11 @@
-"""The runs of members in a stretch of time, as numpy arrays of seconds from its start.
+"""The runs of members between two instants, as numpy arrays of seconds after the first instant.
 
-Called all over the room. Intervals are arithmetic; all else is asked of `when`.
-Holds for stretches of at most seven days, which is what `when.expand` takes.
+Most modules of `balance` call these functions. Intervals in elapsed time are computed here; the
+due times of all other timings come from `when`, which takes at most seven days at a time.
 
-One thing is counted that is no run: a schedule that was moved and waits longer than an interval
-for its first run (at most one and a half) has its anchor still ahead. Its place in the rhythm is
-taken, so the anchor counts; else every rebalance of long intervals would seem to lose load.
+One instant is counted that is no run. After a rebalance the first run by the new phase can be up to
+one and a half intervals away, and the anchor then lies in the future. Such an anchor counts as a
+run: without it, a rebalance of long intervals would seem to remove load.
 """
 
 from collections.abc import Iterator, Sequence
@@ -26,14 +26,14 @@ MEMBERS_AT_ONCE = 500
 
 
 class Runs(NamedTuple):
-    """Many members' runs, in no particular order; `ordinal` is the member's place in its crowd."""
+    """Runs of many members, in no order. `ordinal` is the place of the member in the sequence."""
 
     second: Ints
     ordinal: Ints
 
 
 class Progression(NamedTuple):
-    """An interval as numbers: base + k * every_s, from `low` until before `end`."""
+    """The due times of an interval in elapsed time: base + k * every_s, in [low, end)."""
 
     base: Instant
     low: Instant
@@ -42,7 +42,8 @@ class Progression(NamedTuple):
 
 
 def is_arithmetic(timing: Timing) -> bool:
-    """Whether due times are anchor + k * every in real time, clock changes or not."""
+    """Whether the due times are anchor + k * every in elapsed time, whatever the zone's clock
+    does."""
     rule = timing.rule
     if not isinstance(rule, Interval):
         return False
@@ -50,25 +51,26 @@ def is_arithmetic(timing: Timing) -> bool:
 
 
 def dues_of(member: Member) -> DueTimes:
-    """The compiled timing, compiled now if the caller did not bring it."""
+    """The compiled timing; compiled now if the member has none."""
     return member.dues or compile_timing(member.timing, seed=member.key)
 
 
 def base_of(timing: Timing) -> Instant:
-    """The instant that an interval counts from: never a run itself."""
+    """The instant from which an interval is counted. It is never a run."""
     rule = timing.rule
     assert isinstance(rule, Interval)
     assert rule.offset_s is not None, "an interval without a phase"
     return (rule.anchor or 0) + rule.offset_s
 
 
-def waits_longer(member: Member) -> bool:
-    """Whether it was moved to a phase that begins more than an interval after the move."""
+def has_anchor_ahead(member: Member) -> bool:
+    """Whether the member was moved to a phase whose anchor lay in the future then: the first run
+    was more than one interval away."""
     return member.placed_at is not None and base_of(member.timing) > member.placed_at
 
 
-def beat_of(member: Member) -> Progression | None:
-    """The member as numbers, or None if `when` must be asked."""
+def progression_of(member: Member) -> Progression | None:
+    """The member's due times as a progression; None if only `when` can compute them."""
     timing = member.timing
     if not is_arithmetic(timing):
         return None
@@ -80,10 +82,10 @@ def beat_of(member: Member) -> Progression | None:
     return Progression(base, low, end, member.interval.every_s)
 
 
-def runs_of(member: Member, beat: Progression | None, a: Instant, b: Instant) -> Ints:
-    """One member's runs in [a, b), ascending, as seconds after a."""
-    if beat is not None:
-        base, low, end, every_s = beat
+def runs_of(member: Member, progression: Progression | None, a: Instant, b: Instant) -> Ints:
+    """The runs of one member in [a, b), ascending, as seconds after a."""
+    if progression is not None:
+        base, low, end, every_s = progression
         first = base - (base - max(a, low)) // every_s * every_s
         return np.arange(first - a, min(b, end) - a, every_s)
     if isinstance(member.timing.rule, Cron | Hourly):
@@ -93,28 +95,34 @@ def runs_of(member: Member, beat: Progression | None, a: Instant, b: Instant) ->
 
 
 class Members:
-    """Many members, prepared to be asked for their runs again and again."""
+    """A sequence of members, prepared so that their runs can be computed many times."""
 
     def __init__(
-        self, members: Sequence[Member], beats: Sequence[Progression | None] | None = None
+        self, members: Sequence[Member], progressions: Sequence[Progression | None] | None = None
     ) -> None:
-        """`beats` are those of the members, where the caller has kept them."""
-        if beats is None:
-            beats = [beat_of(member) for member in members]
+        """`progressions` has one entry for each member, if the caller has computed them before."""
+        if progressions is None:
+            progressions = [progression_of(member) for member in members]
         self.members = members
         self.weight: Ints = np.array([member.weight for member in members], np.int64)
-        plain = [n for n, beat in enumerate(beats) if beat is not None]
-        self._plain = np.array(plain, np.int64)
-        self._beats = np.array([beats[n] for n in plain], np.int64).reshape(-1, 4)
-        self._asked = [n for n, beat in enumerate(beats) if beat is None]
+        with_progression = [
+            n for n, progression in enumerate(progressions) if progression is not None
+        ]
+        self._with_progression = np.array(with_progression, np.int64)
+        self._progressions = np.array(
+            [progressions[n] for n in with_progression], np.int64
+        ).reshape(-1, 4)
+        self._others = [n for n, progression in enumerate(progressions) if progression is None]
 
     def runs(self, a: Instant, b: Instant) -> Iterator[Runs]:
         """All runs in [a, b), as seconds after a, in batches of bounded memory."""
-        for at in range(0, len(self._plain), MEMBERS_AT_ONCE):
+        for at in range(0, len(self._with_progression), MEMBERS_AT_ONCE):
             batch = slice(at, at + MEMBERS_AT_ONCE)
-            yield _beaten(self._beats[batch], self._plain[batch], a, b)
-        for at in range(0, len(self._asked), MEMBERS_AT_ONCE):
-            yield self._expanded(self._asked[at : at + MEMBERS_AT_ONCE], a, b)
+            yield _runs_of_progressions(
+                self._progressions[batch], self._with_progression[batch], a, b
+            )
+        for at in range(0, len(self._others), MEMBERS_AT_ONCE):
+            yield self._expanded(self._others[at : at + MEMBERS_AT_ONCE], a, b)
 
     def _expanded(self, asked: list[int], a: Instant, b: Instant) -> Runs:
         members = [self.members[n] for n in asked]
@@ -132,8 +140,8 @@ class Members:
         )
 
 
-def _beaten(beats: Ints, ordinals: Ints, a: Instant, b: Instant) -> Runs:
-    base, low, end, every_s = beats.T
+def _runs_of_progressions(progressions: Ints, ordinals: Ints, a: Instant, b: Instant) -> Runs:
+    base, low, end, every_s = progressions.T
     first = base - (base - np.maximum(low, a)) // every_s * every_s
     count = np.maximum(0, -((first - np.minimum(end, b)) // every_s))
     begin = np.cumsum(count) - count
@@ -143,8 +151,8 @@ def _beaten(beats: Ints, ordinals: Ints, a: Instant, b: Instant) -> Runs:
 
 
 def _anchors_ahead(member: Member, a: Instant, b: Instant) -> list[Instant]:
-    """The anchor in [a, b) that counts although it is no run; usually none."""
-    if member.placed_at is None or not waits_longer(member):
+    """The anchor in [a, b) that counts although it is no run (see above); usually there is none."""
+    if member.placed_at is None or not has_anchor_ahead(member):
         return []
     base = base_of(member.timing)
     return [base] if a <= base < b else []

@@ -1,8 +1,8 @@
-"""How even a picture is: one number in [0, 1], and what no arrangement could beat.
+"""Measures how even the load of a day is: a score in [0, 1], peak/mean, and bounds for both.
 
-Pure functions on the slots of a day. All sums are whole numbers (times 192, so that halves and
-means of 96 slots stay whole): equal pictures have equal scores, to the last bit. Says nothing
-about which arrangement would reach the bound, nor whether one does.
+Pure functions of the load of each slot. Sums are whole numbers, multiplied by 192 so that halves
+and the mean of 96 slots are whole numbers too: equal loads have exactly equal scores. The bounds
+hold for every arrangement; an arrangement that reaches them need not exist.
 """
 
 import math
@@ -14,13 +14,14 @@ Slots = npt.NDArray[np.int64]
 
 
 def unevenness(slots: Slots) -> int:
-    """The load that is in the wrong slot, times twice the number of slots, which keeps it whole."""
+    """Half the sum of |load - mean|, times twice the number of slots, which makes it a whole
+    number."""
     total = int(slots.sum())
     return int(np.abs(slots * len(slots) - total).sum())
 
 
 def distribution_score(slots: Slots, runs_by_weight: Slots) -> float:
-    """1 - (D - Dmin) / (Dmax - Dmin), D the unevenness; 1 when nothing could be more even."""
+    """1 - (D - Dmin) / (Dmax - Dmin), where D is the unevenness; 1 where Dmax = Dmin."""
     count = len(slots)
     total = int(slots.sum())
     least = least_unevenness(count, total, runs_by_weight)
@@ -45,13 +46,14 @@ def least_unevenness(count: int, total: int, runs_by_weight: Slots) -> int:
 
 
 def peak_to_mean(slots: Slots) -> float:
-    """The busiest slot in units of the mean; 1 when there is no load at all."""
+    """The load of the busiest slot divided by the mean load; 1 when there is no load."""
     total = int(slots.sum())
     return int(slots.max()) * len(slots) / total if total else 1.0
 
 
 def peak_bound(count: int, runs_by_weight: Slots) -> float:
-    """The least peak_to_mean of these runs: the mean in whole units, or the heaviest run."""
+    """A lower bound of `peak_to_mean` for these runs. The busiest slot holds at least the mean,
+    rounded up to a sum that these weights can have, and at least the heaviest run."""
     weights = np.flatnonzero(runs_by_weight)
     if not len(weights):
         return 1.0

@@ -1,6 +1,6 @@
-"""Which first runs an interval may have, and which second of a minute is the quietest.
+"""Lists the first runs that an interval may have, and finds the least used second of a minute.
 
-Called by `place` and `arrange`; `pattern` says what the slots behind a start carry.
+`place` and `arrange` call these functions. What load a start would add to, `pattern` computes.
 """
 
 import numpy as np
@@ -16,19 +16,20 @@ Ints = npt.NDArray[np.int64]
 MINUTE_S = 60
 
 BY_SECONDS_BELOW_S = 120
-"""A shorter interval hardly has a whole minute to choose: it chooses among seconds."""
+"""A shorter interval has one minute to choose from, or none: the starts are seconds then."""
 
 STARTS_MAX = 1440
-"""A minute of a day each: longer intervals look at every n-th minute."""
+"""As many minutes as a day has. Of a longer interval only every n-th minute is a start."""
 
 
 def starts(low: Instant, high: Instant, every_s: int, *, window: Window | None, zone: Zone) -> Ints:
-    """The first runs to choose from in [low, high], ascending: whole minutes inside the window."""
+    """The possible first runs in [low, high], ascending: whole minutes inside the window, or
+    seconds for very short intervals."""
     if every_s < BY_SECONDS_BELOW_S:
         return np.arange(low, high + 1)
     first = -(-low // MINUTE_S) * MINUTE_S
-    if window is None and every_s <= DAY_S and pattern.has_table(every_s):
-        # Of the minutes of a block all meet the same load, and the earliest wins.
+    if window is None and every_s <= DAY_S and pattern.has_hit_table(every_s):
+        # All minutes of a block hit the same slots: the earliest one is enough.
         width = pattern.block_of(every_s)
         later = np.arange(first // width * width + width, high + 1, width)
         return np.concatenate(([first], later)) if first <= high else later
@@ -41,16 +42,16 @@ def starts(low: Instant, high: Instant, every_s: int, *, window: Window | None, 
 
 
 def quietest(seconds: npt.NDArray[np.int32], choices: Ints, every_s: int) -> int:
-    """Which of the choices (seconds after the picture's start) is least used by any run of the
-    day that it would meet; the first of equals."""
+    """The place of the choice whose seconds of the day have the fewest runs; the first of equal
+    ones. Choices are seconds after the start of the day."""
     rows = DAY_S // every_s
     phases = choices % min(every_s, DAY_S)
     if every_s < BY_SECONDS_BELOW_S and rows * every_s == DAY_S:
-        peak, total = pattern.over_rows(seconds[:-1].reshape(rows, every_s))
-        return pattern.least(pattern.Burden(peak[phases], total[phases]))
+        peak, total = pattern.peaks_and_totals(seconds[:-1].reshape(rows, every_s))
+        return pattern.least_loaded(pattern.PhaseLoads(peak[phases], total[phases]))
     if rows and rows * every_s == DAY_S and phases[-1] - phases[0] == len(choices) - 1:
-        met = seconds[:-1].reshape(rows, every_s)[:, phases[0] : phases[-1] + 1]
+        starts_then = seconds[:-1].reshape(rows, every_s)[:, phases[0] : phases[-1] + 1]
     else:
         steps = np.arange(0, DAY_S, every_s)
-        met = seconds[np.minimum(phases + steps[:, None], DAY_S)]
-    return pattern.least(pattern.over_rows(met))
+        starts_then = seconds[np.minimum(phases + steps[:, None], DAY_S)]
+    return pattern.least_loaded(pattern.peaks_and_totals(starts_then))

@@ -1,6 +1,6 @@
 """Builders for the load: a member a line, and the plain recount that everything is held to."""
 
-from evenkeel.balance import LoadMap, Member, Place, place
+from evenkeel.balance import LoadMap, Member, Placement, place
 from evenkeel.balance.place import at_anchor
 from evenkeel.model import DAY_S, At, Cron, Hourly, Instant, Interval, Timing, Window
 from evenkeel.when import compile_timing
@@ -50,8 +50,8 @@ def fixed(
     return Member(key=key, timing=Timing(rule, zone=zone), weight=weight)
 
 
-def settle(load: LoadMap, member: Member, now: Instant) -> tuple[Place, Member]:
-    """Place it and put it into the load, as the scheduler does."""
+def settle(load: LoadMap, member: Member, now: Instant) -> tuple[Placement, Member]:
+    """Placement it and put it into the load, as the scheduler does."""
     found = place(load, member, now, pre_schedule_s=PRE_SCHEDULE_S)
     load.put(at_anchor(member, found.anchor, now))
     return found, load.members[member.key]

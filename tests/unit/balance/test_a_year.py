@@ -16,7 +16,7 @@ from tests.unit.balance.members import (
     settle,
 )
 
-from evenkeel.balance import Limits, LoadMap, Member, Place, place, plan_rebalance
+from evenkeel.balance import Limits, LoadMap, Member, Placement, place, plan_rebalance
 from evenkeel.model import DAY_S, Cron, Instant, Window
 from evenkeel.when.zone import load_zone
 
@@ -36,7 +36,7 @@ AWKWARD = [
 
 
 @pytest.fixture
-def settled() -> tuple[LoadMap, dict[str, Place], list[Member]]:
+def settled() -> tuple[LoadMap, dict[str, Placement], list[Member]]:
     load = LoadMap(NEW_YEAR)
     load.put(fixed(Cron("15 2 * * *"), key="ns/fixed", zone="Europe/Berlin", weight=50))
     places = {member.key: settle(load, member, NEW_YEAR)[0] for member in AWKWARD}
@@ -48,13 +48,13 @@ def days_around(change: Instant) -> Iterator[Instant]:
 
 
 def test_their_places_are_explained(
-    settled: tuple[LoadMap, dict[str, Place], list[Member]],
+    settled: tuple[LoadMap, dict[str, Placement], list[Member]],
 ) -> None:
     _, places, _ = settled
     reasons = {key: place.reason for key, place in places.items()}
     assert reasons["ns/seven-minutes"] == (
-        "first run 2027-01-01T00:01:00Z, then every 7m; it loads every slot alike, so only the "
-        "quietest second was chosen; 7m does not divide 24 hours: even today, not for ever"
+        "first run 2027-01-01T00:01:00Z, then every 7m; so short an interval runs in every slot, "
+        "so only its second was chosen; 7m does not divide 24 hours: even today, not for ever"
     )
     assert "every 1h40m; the least loaded start of 100 minutes" in reasons["ns/hundred-minutes"]
     assert "1d12h does not divide 7 days: even today, not for ever" in reasons["ns/day-and-a-half"]
@@ -64,7 +64,7 @@ def test_their_places_are_explained(
 
 
 def test_the_rhythm_is_kept_all_year(
-    settled: tuple[LoadMap, dict[str, Place], list[Member]],
+    settled: tuple[LoadMap, dict[str, Placement], list[Member]],
 ) -> None:
     _, places, members = settled
     for member in members:
@@ -76,7 +76,7 @@ def test_the_rhythm_is_kept_all_year(
 
 
 def test_the_nightly_one_follows_the_wall_clock_through_both_changes(
-    settled: tuple[LoadMap, dict[str, Place], list[Member]],
+    settled: tuple[LoadMap, dict[str, Placement], list[Member]],
 ) -> None:
     _, places, members = settled
     nightly = next(member for member in members if member.key == "ns/nightly")
@@ -95,7 +95,7 @@ def test_the_nightly_one_follows_the_wall_clock_through_both_changes(
 
 @pytest.mark.parametrize("change", [BERLIN_SPRINGS, BERLIN_FALLS_BACK], ids=["spring", "autumn"])
 def test_the_load_stays_true_around_a_clock_change(
-    settled: tuple[LoadMap, dict[str, Place], list[Member]], change: Instant
+    settled: tuple[LoadMap, dict[str, Placement], list[Member]], change: Instant
 ) -> None:
     load, _, members = settled
     for now in days_around(change):
@@ -106,7 +106,7 @@ def test_the_load_stays_true_around_a_clock_change(
 
 @pytest.mark.parametrize("change", [BERLIN_SPRINGS, BERLIN_FALLS_BACK], ids=["spring", "autumn"])
 def test_newcomers_at_a_clock_change_run_in_their_window_and_no_later_than_said(
-    settled: tuple[LoadMap, dict[str, Place], list[Member]], change: Instant
+    settled: tuple[LoadMap, dict[str, Placement], list[Member]], change: Instant
 ) -> None:
     load, _, _ = settled
     night = Window(22 * HOUR_S, 6 * HOUR_S)
@@ -122,7 +122,7 @@ def test_newcomers_at_a_clock_change_run_in_their_window_and_no_later_than_said(
 
 @pytest.mark.parametrize("change", [BERLIN_SPRINGS, BERLIN_FALLS_BACK], ids=["spring", "autumn"])
 def test_a_rebalance_at_a_clock_change_is_what_it_says(
-    settled: tuple[LoadMap, dict[str, Place], list[Member]], change: Instant
+    settled: tuple[LoadMap, dict[str, Placement], list[Member]], change: Instant
 ) -> None:
     load, _, members = settled
     for now in range(change - DAY_S, change + DAY_S, 7 * SLOT_S):
@@ -132,7 +132,7 @@ def test_a_rebalance_at_a_clock_change_is_what_it_says(
 
 
 def test_a_restart_moves_nothing(
-    settled: tuple[LoadMap, dict[str, Place], list[Member]],
+    settled: tuple[LoadMap, dict[str, Placement], list[Member]],
 ) -> None:
     load, _, members = settled
     later = BERLIN_SPRINGS + 3 * HOUR_S

@@ -65,7 +65,7 @@ def assert_equals_a_recount(load: LoadMap, now: Instant) -> None:
     fresh = LoadMap(now)
     fresh.put_all(there)
     assert fresh.distribution(now) == shown
-    assert (fresh.picture.seconds == load.picture.seconds).all()
+    assert (fresh.day.seconds == load.day.seconds).all()
     assert (fresh.rhythm_day() == load.rhythm_day()).all()
     assert (fresh.rhythm_week() == load.rhythm_week()).all()
 

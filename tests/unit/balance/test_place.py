@@ -35,7 +35,8 @@ BEFORE_SPRING_IN_BERLIN: Instant = 1_806_150_000  # 2027-03-27T13:00:00Z, 12 h b
 
 
 def slow_place(others: list[Member], every_s: int, now: Instant) -> Instant:
-    """The first run, by the rule's words; a day's picture, intervals of whole minutes to a day."""
+    """The first run, by the rule's words; the load of a day, intervals of whole minutes to a
+    day."""
     start = now // SLOT_S * SLOT_S
     slots, seconds = [0] * 96, Counter[int]()
     for other in others:
@@ -124,7 +125,7 @@ def test_240_hourly_ones_never_start_two_in_a_second() -> None:
     load = LoadMap(A_MORNING_IN_MARCH)
     for n in range(240):
         settle(load, every(HOUR_S, key=f"ns/{n}"), A_MORNING_IN_MARCH)
-    assert load.picture.seconds.max() == 1
+    assert load.day.seconds.max() == 1
 
 
 def test_daily_ones_that_come_within_a_slot_do_not_herd_into_it() -> None:
@@ -292,7 +293,7 @@ class TestRemembered:
         expected = runs_between(before, horizon, horizon + 20 * every_s)
         assert runs_between(after, horizon, horizon + 20 * every_s) == expected
         assert expected[0] == found.first_run
-        assert "had before" in found.reason
+        assert "had this phase before" in found.reason
 
 
 class TestReason:
@@ -306,7 +307,8 @@ class TestReason:
     def test_it_says_when_and_why(self) -> None:
         assert self.reason(every(HOUR_S)) == (
             "first run 2027-03-01T10:15:00Z, then every 1h; the least loaded start of 60 minutes: "
-            "the busiest slot it hits carries 1 with it, the mean without it is 1.0"
+            "the busiest slot in which it runs has a load of 1 with it, "
+            "and the mean slot has 1.0 without it"
         )
 
     @pytest.mark.parametrize("every_s", [100 * MINUTE_S, 7 * MINUTE_S, 25 * MINUTE_S])

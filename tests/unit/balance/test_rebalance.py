@@ -221,7 +221,7 @@ def test_a_herd_is_spread() -> None:
     assert plan.current.suggestion == "degraded, consider rebalancing: peak 24 -> 6"
     assert plan.projected.suggestion == "acceptable"
     carry_out(load, plan, A_MORNING_IN_MARCH)
-    assert load.picture.seconds.max() == 1 + max(0, 24 - len(plan.moves) - 1)
+    assert load.day.seconds.max() == 1 + max(0, 24 - len(plan.moves) - 1)
 
 
 def test_what_stands_well_stays() -> None:
@@ -329,7 +329,9 @@ def test_a_plan_made_of_a_snapshot_fits_the_load_it_was_taken_of() -> None:
     snapshot = load.snapshot()
     plan = plan_of(snapshot, A_MORNING_IN_MARCH)
     load.put(fixed(Cron("0 0 * * *")))
-    assert confirmed(plan, load, A_MORNING_IN_MARCH + 1) != plan  # its pictures are those of now
+    assert (
+        confirmed(plan, load, A_MORNING_IN_MARCH + 1) != plan
+    )  # its distributions are those of now
     assert isinstance(confirmed(plan, load, A_MORNING_IN_MARCH + 1), Plan)
     assert "ns/fixed" not in snapshot.members
 

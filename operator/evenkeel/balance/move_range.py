@@ -1,8 +1,8 @@
-"""Who may move now, and to which first runs.
+"""Which schedules may move now, and which first runs a new phase may have.
 
-Called by `arrange` and `rebalance`. Between the last run by the old phase and the first by the new
-lie at least half and at most one and a half intervals; what runs, is about to, has just moved or is
-pinned stays.
+`arrange` and `rebalance` call these functions. Between the last run by the old phase and the first
+run by the new phase lie at least half and at most one and a half intervals. A schedule does not
+move if it is pinned, runs, is due soon or was placed a short time ago.
 """
 
 import math
@@ -16,20 +16,20 @@ from evenkeel.model import Instant
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What protects schedules from being moved now."""
+    """What decides whether a schedule may be moved now."""
 
     pre_schedule_s: float
     cooldown_s: float = 0
     protection_window_s: float = 0
     running: Collection[str] = ()
     last_runs: Mapping[str, Instant] = field(default_factory=dict)
-    """The last due time of schedules that ran by an older phase (or when they came, if they never
-    ran): moving again and again must not starve one."""
+    """The last due time of schedules that ran by an earlier phase; their creation, if they never
+    ran. Without it, one move after another could keep a schedule from running at all."""
 
 
 @dataclass(frozen=True, slots=True)
 class MoveRange:
-    """One schedule's present rhythm, and the first runs that a new one may begin with."""
+    """The first run by a new phase may lie in [low, high]; the rest describes the present phase."""
 
     last_run: Instant | None
     current_time: Instant
@@ -37,8 +37,9 @@ class MoveRange:
     high: Instant
 
 
-def held_by(member: Member, now: Instant, limits: Limits) -> str | None:
-    """Why this schedule must stay, if it must. What its owner says comes before what passes."""
+def why_fixed(member: Member, now: Instant, limits: Limits) -> str | None:
+    """Why this schedule must not move now, or None. The owner's wish is named before a reason that
+    holds only for a while."""
     if member.pinned:
         return "pinned"
     if member.key in limits.running:
@@ -70,8 +71,9 @@ def _last_run(member: Member, now: Instant) -> Instant | None:
     return last if last > base else None
 
 
-def turn_of(member: Member, now: Instant, limits: Limits) -> MoveRange | None:
-    """None where no first run is in reach, or the schedule has not begun or is ending."""
+def move_range_of(member: Member, now: Instant, limits: Limits) -> MoveRange | None:
+    """The first runs that a new phase may have. None where no such run is possible, or startTime
+    has not come, or no run is left before endTime."""
     every_s, timing = member.interval.every_s, member.timing
     following = _next_run(member, now)
     if following is None or (timing.start is not None and timing.start > now):
