@@ -1,6 +1,7 @@
-"""Every knob and limit of the product, with its default and its reason.
+"""All settings of the operator, each with its default and the reason for it.
 
-`evenkeel run` builds it from a file, `EVENKEEL_*` variables and flags, in that order of strength.
+`evenkeel run` reads them from a file, from `EVENKEEL_*` variables and from its options. A variable
+overrides the file, an option overrides both.
 """
 
 import difflib
@@ -18,7 +19,7 @@ from evenkeel import errors
 
 
 def _name_in_file(field: str) -> str:
-    """`pre_schedule_s` is `preSchedule` to people: all times are seconds there."""
+    """`pre_schedule_s` is called `preSchedule` in the file, where all times are seconds."""
     if field == "placement_mode":
         return "placement.mode"
     return pydantic.alias_generators.to_camel(field.removesuffix("_s"))
@@ -41,54 +42,62 @@ class Settings(pydantic.BaseModel):
     )
 
     listen: str = "127.0.0.1:8080"
-    """Where /livez, /readyz and /metrics answer."""
+    """Address of /livez, /readyz and /metrics."""
 
     namespaces: tuple[str, ...] = ()
-    """Only these; empty: the whole cluster."""
+    """Watch these namespaces only. Empty: the whole cluster."""
 
     pre_schedule_s: float = pydantic.Field(default=10, ge=0, le=300)
-    """Orchestrators start this early: to render bodies and warm connections before the second."""
+    """A run is taken up this long before its due time: its Job is rendered and a connection opened
+    before the due second."""
 
     index_rebuild_s: float = pydantic.Field(default=60, gt=0)
-    """The run index is rebuilt this often even when nothing changed."""
+    """The run index is rebuilt this often, even if nothing has changed."""
 
     lookahead_s: int = pydantic.Field(default=600, ge=1, le=64_800)
-    """How far the index sees; at most 18 h, because a run is a 16-bit second in it."""
+    """The run index holds the runs of this time from now. At most 18 h: the index holds a due time
+    as a number of seconds in 16 bits."""
 
     grace_s: float = pydantic.Field(default=30, ge=1, le=3600)
-    """How long a run that could not be created keeps trying, and an ended run is remembered."""
+    """A Job that cannot be created is tried again for this long; then missedRuns decides. Ended
+    runs are remembered for the same time."""
 
     loop_interval_s: float = pydantic.Field(default=1, gt=0, le=60)
-    """The loop wakes at least this often; it also wakes exactly at the next due time."""
+    """The scheduler steps at least this often, and always at the next due time."""
 
     inbox_size: int = pydantic.Field(default=1000, ge=10)
-    """Queries beyond it are refused as busy; watch hints coalesce, results wait."""
+    """Most messages that wait for the scheduler. Beyond it questions are refused as busy; changes
+    of one schedule become one message, and results of API calls wait."""
 
     min_interval_s: int = pydantic.Field(default=10, ge=1)
-    """A shorter interval is refused: Job creation costs more than that is worth."""
+    """A shorter interval is refused: to create Jobs more often costs the cluster more than the
+    runs."""
 
     placement_mode: Literal["Balance", "Observe"] = pydantic.Field(
         default="Balance", alias="placement.mode"
     )
-    """Observe places by hash and only says what the load would have chosen: for a careful start."""
+    """With Observe the phase is a hash of the name, and the reason says which phase the load would
+    have chosen: for trying the operator out."""
 
     placement_cooldown_s: float = pydantic.Field(default=3600, ge=0)
-    """A rebalance does not move what was placed less than this ago."""
+    """A rebalance does not move a schedule that was placed less than this time ago."""
 
     protection_window_s: float = pydantic.Field(default=1800, ge=0)
-    """A rebalance does not move what is due within this, capped at half its interval."""
+    """A rebalance does not move a schedule that is due within this time, or within half its
+    interval if that is shorter."""
 
     creates_in_flight: int = pydantic.Field(default=48, ge=1, le=512)
-    """Concurrent creates; above 64 the API server's own queue grows, not the rate."""
+    """Most concurrent creates. Above 64 the API server queues them, and the rate grows no more."""
 
     status_in_flight: int = pydantic.Field(default=4, ge=1, le=64)
-    """Concurrent status patches: they must never crowd out creates."""
+    """Most concurrent status patches. Few, so that they do not delay creates."""
 
     request_timeout_s: float = pydantic.Field(default=10, gt=0)
-    """Every call has one: the client libraries' default is to wait for ever."""
+    """The time-out of each API call. By default the client libraries would wait for ever."""
 
     prune_s: float = pydantic.Field(default=600, gt=0)
-    """Own LIST against missed deletions: a deleted schedule must not go on creating Jobs."""
+    """ScheduledJobs are listed this often, to notice deletions that the watch did not report: a
+    deleted schedule must create no more Jobs."""
 
     @pydantic.field_validator("namespaces")
     @classmethod
@@ -103,7 +112,7 @@ class Settings(pydantic.BaseModel):
         if self.index_rebuild_s >= self.lookahead_s:
             raise ValueError(
                 f"indexRebuild ({self.index_rebuild_s:g}) must be below lookahead "
-                f"({self.lookahead_s}): the index would run dry before it is rebuilt"
+                f"({self.lookahead_s}): the index would be empty before it is rebuilt"
             )
         return self
 
@@ -112,22 +121,22 @@ class Settings(pydantic.BaseModel):
         if self.lookahead_s + self.grace_s > 65_000:
             raise ValueError(
                 f"lookahead ({self.lookahead_s}) and grace ({self.grace_s:g}) must not exceed "
-                "65000 together: a run in the index is a 16-bit second"
+                "65000 together: the index holds a due time as a number of seconds in 16 bits"
             )
         return self
 
     def warnings(self) -> list[str]:
-        """Settings that work but defeat their purpose, as sentences."""
+        """A sentence for each setting that is legal but does not do what it is for."""
         found = []
         if self.grace_s <= self.loop_interval_s:
             found.append(
                 f"grace ({self.grace_s:g}) should exceed loopInterval ({self.loop_interval_s:g}), "
-                "or a run can leave its grace between two looks"
+                "or the grace of a run can end between two steps of the scheduler"
             )
         if self.pre_schedule_s < self.loop_interval_s:
             found.append(
                 f"preSchedule ({self.pre_schedule_s:g}) should be at least loopInterval "
-                f"({self.loop_interval_s:g}), or runs are prepared late"
+                f"({self.loop_interval_s:g}), or runs are taken up late"
             )
         return found
 
@@ -141,7 +150,8 @@ _NUMBER_MISTAKES = {
 def load(
     *, file: Path | None, environment: Mapping[str, str] = os.environ, **flags: object
 ) -> Settings:
-    """Settings from a YAML file, the environment and flags; the later wins."""
+    """Settings from a YAML file, variables and options; the later of these overrides the
+    earlier."""
     values: dict[str, object] = {}
     if file is not None:
         values.update(_read_file(file))
@@ -149,7 +159,7 @@ def load(
         if (text := environment.get(_name_in_environment(name))) is not None:
             values[name] = _names(text) if name == "namespaces" else text
     values.update({name: value for name, value in flags.items() if value})
-    # An alias and a field name for one setting would both be kept: the later must win.
+    # pydantic would take an alias and a field name as two settings; the later must win.
     aliases = {_name_in_file(name): name for name in Settings.model_fields}
     merged = {aliases.get(name, name): value for name, value in values.items()}
     try:
@@ -163,15 +173,18 @@ def load(
             message = f"write a plain number{' of seconds' if seconds else ''}, such as 30"
         elif first["type"] == "tuple_type":
             message = "write a list, such as [shop, web]"
+        elif first["type"] == "string_type":
+            message = "write a text in quotes"
         if first["type"] == "extra_forbidden":
+            where = str(first["loc"][0])  # as it was written: `_name_in_file` would mend it
             message = "there is no such setting"
-            if near := difflib.get_close_matches(where, list(aliases), n=1):
-                message += f"; {near[0]} was meant, perhaps"
+            if near := difflib.get_close_matches(_name_in_file(where), list(aliases), n=1):
+                message += f"; did you mean {near[0]}?"
         raise errors.BadSetting(f"{where}: {message}" if where else message) from None
 
 
 def _names(text: str) -> tuple[str, ...]:
-    """A variable that is set and empty names none: the whole cluster."""
+    """The names in a variable. An empty one means the whole cluster."""
     return tuple(name.strip() for name in text.split(",") if name.strip())
 
 

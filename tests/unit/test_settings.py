@@ -52,7 +52,14 @@ def test_namespaces_in_the_environment(text, names):
 
 
 BAD = {
-    "a name that is none": ("speed: 3", ["speed"]),
+    "a name that is none": ("speed: 3", ["speed: there is no such setting"]),
+    "a name with a slip": ("preShedule: 3", ["preShedule: there", "did you mean preSchedule?"]),
+    "the name of the variable": ("pre_schedule: 3", ["pre_schedule: there", "mean preSchedule?"]),
+    "a part of a name with a slip": (
+        "placement: {mod: Observe}",
+        ["placement.mod: there", "mean placement.mode?"],
+    ),
+    "a number for an address": ("listen: 8080", ["listen: write a text"]),
     "a word for a number": ("grace: soon", ["grace", "number"]),
     "a duration for a number": ("grace: 30s", ["grace: write a plain number of seconds"]),
     "a word for a count": ("inboxSize: many", ["inboxSize: write a plain number, such"]),
