@@ -1,4 +1,7 @@
-"""The command `evenkeel`; one module a command. Exit codes: 0 ok, 1 refused or failed, 2 usage."""
+"""The command `evenkeel`, with one module for each subcommand.
+
+Exit codes: 0 success; 1 a manifest was refused, or the command failed; 2 wrong options or settings.
+"""
 
 import importlib
 import signal
@@ -11,13 +14,13 @@ from evenkeel.errors import BadSetting, EvenkeelError
 
 _COMMANDS = {
     "run": "Run the operator.",
-    "plan": "Print the due times of manifests; needs no cluster.",
-    "load": "Print the load of a set of manifests over a day; needs no cluster.",
+    "plan": "Print the due times of manifests. Needs no cluster.",
+    "load": "Print the load of manifests over 24 hours. Needs no cluster.",
 }
 
 
 class _Group(click.Group):
-    """Imports a command when it is asked for: `plan` must not pay for kopf's import."""
+    """Imports a command only when it is called: `plan` must not wait for the import of kopf."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(_COMMANDS)
@@ -26,8 +29,8 @@ class _Group(click.Group):
         if name not in _COMMANDS:
             return None
         if name == "run":
-            # The first process of a container is deaf to what it does not handle, and kopf's import
-            # takes a second: deleted just then, its Pod would stay for its whole grace period.
+            # Signals without a handler do not reach the first process of a container, and kopf's
+            # import takes a second: a Pod deleted meanwhile would stay for its whole grace period.
             signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
         command: click.Command = getattr(importlib.import_module(f"evenkeel.cli.{name}"), name)
         return command
@@ -44,7 +47,7 @@ def cli() -> None:
 
 
 def main() -> None:
-    """The console script: a sentence instead of a traceback for all that a person can mend."""
+    """The console script. Errors that a person can mend are printed as a sentence."""
     try:
         cli(standalone_mode=True)
     except BadSetting as error:

@@ -1,8 +1,8 @@
-"""`evenkeel load`: how even a set of manifests would run, without a cluster.
+"""`evenkeel load`: how even the load of a set of manifests would be, without a cluster.
 
-Three answers to one question: intervals placed one by one as they would be on an empty cluster,
-the same after a rebalance that nothing holds back, and placed by hash as most schedulers do.
-Suspended schedules are no load.
+The load is computed three times: with the intervals placed one by one, as an operator on an empty
+cluster places them; after a rebalance without any protection; and with phases that are a hash of
+the name, as most schedulers choose them. Suspended schedules have no load.
 """
 
 from collections.abc import Mapping, Sequence
@@ -31,12 +31,12 @@ from evenkeel.settings import Settings
 HOUR_SLOTS = 4
 BAR_COLUMNS = 30
 TABLE_COLUMNS = 20
-"""What the hour, the four slots and the gaps between six columns take."""
+"""The width of the hour, of the four slots and of the gaps between six columns."""
 
 
 @dataclass(frozen=True, slots=True)
-class Pictures:
-    """The set's 24 hours, three times."""
+class Distributions:
+    """The load of the next 24 hours, computed three times."""
 
     placed: Distribution
     rebalanced: Distribution
@@ -48,10 +48,14 @@ class Pictures:
 @from_option
 @show.form_option
 def load(*, files: tuple[str, ...], start: Instant, form: str) -> None:
-    """Show the load that manifests make in 24 hours; no cluster is needed.
+    """Show the load that manifests would make in 24 hours. No cluster is needed.
 
-    Reads ScheduledJobs and CronJobs. Intervals without an offset are placed as on an empty
-    cluster; what rebalancing would gain stands beside.
+    Reads ScheduledJobs and CronJobs, and places intervals without an offset as the operator does on
+    an empty cluster. Load is the sum of the weights of the runs (placement.weight, 1 by default).
+    The first table shows the load of each hour and of its four slots of 15 minutes. The second
+    shows how even the slots are, for intervals placed one by one, after a rebalance, and placed by
+    a hash of their names: a SCORE of 1 is as even as possible, PEAK is the load of the busiest
+    slot, and LOWER BOUND is the least PEAK/MEAN that any placement could reach.
     """
     with show.quiet_ending():
         given = read_set(files, start)
@@ -61,38 +65,42 @@ def load(*, files: tuple[str, ...], start: Instant, form: str) -> None:
         with show.waiting("rebalancing"):
             limits = Limits(Settings().pre_schedule_s)
             plan = plan_rebalance(one_by_one.load, start, limits)
-        pictures = Pictures(plan.current, plan.projected, by_hash.load.distribution(start))
+        distributions = Distributions(
+            plan.current, plan.projected, by_hash.load.distribution(start)
+        )
         if form == "json":
-            show.say_json(as_json(pictures, one_by_one.anchors, plan))
-        else:
+            show.say_json(as_json(distributions, one_by_one.anchors, plan))
+        elif one_by_one.planned or not (given.bad or one_by_one.refused):
             target = show.console()
-            with target.capture() as captured:  # rich has its own way with a closed pipe
-                print_tables(target, pictures, one_by_one, plan)
+            with target.capture() as captured:  # rich would raise when the reader is gone
+                print_tables(target, distributions, one_by_one, plan)
             show.write(captured.get())
     if given.bad or one_by_one.refused:
         raise SystemExit(1)
 
 
-def as_json(pictures: Pictures, anchors: Mapping[str, Instant], plan: Plan) -> dict[str, Any]:
-    """One object: the set placed one by one, rebalanced, and by hash."""
+def as_json(
+    distributions: Distributions, anchors: Mapping[str, Instant], plan: Plan
+) -> dict[str, Any]:
+    """One object: the set placed one by one, after a rebalance, and placed by hash."""
     moved = {move.key: move.new_anchor for move in plan.moves}
     return {
-        **measures(pictures.placed),
+        **measures(distributions.placed),
         "placements": placements(anchors),
         "rebalanced": {
-            **measures(pictures.rebalanced),
+            **measures(distributions.rebalanced),
             "placements": placements({**anchors, **moved}),
         },
-        "hash": measures(pictures.by_hash),
+        "hash": measures(distributions.by_hash),
     }
 
 
-def measures(picture: Distribution) -> dict[str, Any]:
+def measures(distribution: Distribution) -> dict[str, Any]:
     return {
-        "slots": list(picture.slots),
-        "distribution_score": picture.distribution_score,
-        "peak_to_mean": picture.peak_to_mean,
-        "lower_bound": picture.lower_bound,
+        "slots": list(distribution.slots),
+        "distribution_score": distribution.distribution_score,
+        "peak_to_mean": distribution.peak_to_mean,
+        "lower_bound": distribution.lower_bound,
     }
 
 
@@ -103,32 +111,35 @@ def placements(anchors: Mapping[str, Instant]) -> list[dict[str, str]]:
 # --- for people -------------------------------------------------------------------------------
 
 
-def print_tables(target: Console, pictures: Pictures, one_by_one: PlacedSet, plan: Plan) -> None:
-    """Bars by hour, the measures side by side, and a sentence on what to do."""
-    picture = pictures.placed
-    runs = sum(hour.run_count for hour in picture.hourly)
+def print_tables(
+    target: Console, distributions: Distributions, one_by_one: PlacedSet, plan: Plan
+) -> None:
+    """The load of each hour as bars, the measures side by side, and what a rebalance would gain."""
+    distribution = distributions.placed
+    runs = sum(hour.run_count for hour in distribution.hourly)
     target.print(
-        f"[bold]{picture.total_jobs:,} schedules, {runs:,} runs[/bold] "
-        f"in the 24 h from {show.stamp(picture.start)}"
+        f"[bold]{distribution.total_jobs:,} schedules, {runs:,} runs[/bold] "
+        f"in the 24 h from {show.stamp(distribution.start)}"
     )
     if not runs:
         return
     target.print()
-    target.print(hours_table(picture, columns=target.width, blocks=show.has_blocks(target)))
+    target.print(hours_table(distribution, columns=target.width, blocks=show.has_blocks(target)))
     target.print()
-    target.print(measures_table(pictures))
+    target.print(measures_table(distributions))
     target.print()
-    target.print(advice(pictures, plan, placed_intervals=len(one_by_one.anchors)))
+    target.print(advice(distributions, plan, placed_intervals=len(one_by_one.anchors)))
 
 
-def hours_table(picture: Distribution, *, columns: int, blocks: bool) -> Table:
-    """An hour a row: its load as a bar, its four slots beside it; the busiest slot is marked."""
-    hours = by_hour(picture)
+def hours_table(distribution: Distribution, *, columns: int, blocks: bool) -> Table:
+    """One row for each hour: a bar for its load, and small bars for its four slots. The hour of the
+    busiest slot is marked."""
+    hours = by_hour(distribution)
     fullest = max(sum(slots) for slots in hours.values())
-    runs = {hour.hour: hour.run_count for hour in picture.hourly}
-    peak = f"peak {picture.peak:,}"
-    busiest = next(hour for hour, slots in hours.items() if picture.peak in slots)
-    # The numbers must not be cut, so the bars take what they leave.
+    runs = {hour.hour: hour.run_count for hour in distribution.hourly}
+    peak = f"peak {distribution.peak:,}"
+    busiest = next(hour for hour, slots in hours.items() if distribution.peak in slots)
+    # The numbers must not be cut: the bars get the width that is left.
     left = (
         columns - len(f"{fullest:,}") - len(f"{max(runs.values()):,}") - len(peak) - TABLE_COLUMNS
     )
@@ -148,50 +159,57 @@ def hours_table(picture: Distribution, *, columns: int, blocks: bool) -> Table:
             Text(drawn, style="yellow" if is_busiest else "cyan"),
             f"{sum(slots):,}",
             f"{runs[hour]:,}",
-            Text(show.spark(slots, full=picture.peak, blocks=blocks), style="cyan"),
+            Text(show.spark(slots, full=distribution.peak, blocks=blocks), style="cyan"),
             peak if is_busiest else "",
         )
     return table
 
 
-def by_hour(picture: Distribution) -> dict[int, tuple[int, ...]]:
-    """The slots of each UTC hour, from 00 to 23, wherever in the day the picture begins."""
-    first = picture.start // SLOT_S % DAY_SLOTS
-    of_day = picture.slots[DAY_SLOTS - first :] + picture.slots[: DAY_SLOTS - first]
+def by_hour(distribution: Distribution) -> dict[int, tuple[int, ...]]:
+    """The slots of each UTC hour, from 00 to 23, whatever hour the distribution begins with."""
+    first = distribution.start // SLOT_S % DAY_SLOTS
+    of_day = distribution.slots[DAY_SLOTS - first :] + distribution.slots[: DAY_SLOTS - first]
     return {hour: of_day[hour * HOUR_SLOTS :][:HOUR_SLOTS] for hour in range(24)}
 
 
-def measures_table(pictures: Pictures) -> Table:
-    """What one by one, rebalanced and by hash differ in."""
+def measures_table(distributions: Distributions) -> Table:
+    """The measures of the three placements."""
     table = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0))
     table.add_column("PLACED")
     for title in ("SCORE", "PEAK", "PEAK/MEAN", "LOWER BOUND"):
         table.add_column(title, justify="right")
     rows: Sequence[tuple[str, Distribution]] = (
-        ("one by one", pictures.placed),
-        ("rebalanced", pictures.rebalanced),
-        ("by hash", pictures.by_hash),
+        ("one by one", distributions.placed),
+        ("rebalanced", distributions.rebalanced),
+        ("by hash", distributions.by_hash),
     )
-    for name, picture in rows:
+    for name, distribution in rows:
         table.add_row(
             name,
-            f"{picture.distribution_score:.3f}",
-            f"{picture.peak:,}",
-            f"{picture.peak_to_mean:.2f}",
-            f"{picture.lower_bound:.2f}",
+            f"{distribution.distribution_score:.3f}",
+            f"{distribution.peak:,}",
+            f"{distribution.peak_to_mean:.2f}",
+            f"{distribution.lower_bound:.2f}",
         )
     return table
 
 
-def advice(pictures: Pictures, plan: Plan, *, placed_intervals: int) -> str:
-    """What rebalancing would gain, and whether that is worth it."""
+def advice(distributions: Distributions, plan: Plan, *, placed_intervals: int) -> str:
+    """What a rebalance would gain."""
     if not placed_intervals:
-        return "No interval leaves its phase to the operator: there is nothing to rebalance."
+        return (
+            "No interval is without an offset: the operator places none, and a rebalance can move "
+            "none."
+        )
+    noun = "interval" if placed_intervals == 1 else "intervals"
     if not plan.moves:
-        return f"Rebalancing would gain nothing: {placed_intervals:,} placed, none would move."
-    before, after = pictures.placed, pictures.rebalanced
+        return (
+            f"A rebalance would gain nothing: of {placed_intervals:,} placed {noun} none would "
+            "move."
+        )
+    before, after = distributions.placed, distributions.rebalanced
     return (
-        f"Rebalancing would move {len(plan.moves):,} of {placed_intervals:,} placed intervals: "
+        f"A rebalance would move {len(plan.moves):,} of {placed_intervals:,} placed {noun}: "
         f"peak {before.peak:,} -> {after.peak:,}, "
         f"peak/mean {before.peak_to_mean:.2f} -> {after.peak_to_mean:.2f}."
     )

@@ -1,8 +1,8 @@
-"""What `-f` names, as schedules: read, complained about, and placed as on an empty cluster.
+"""Reads the manifests of `-f` and places their intervals as on an empty cluster.
 
-`plan` and `load` call it. Nothing is asked of a cluster; that cluster is thought to get this set
-and nothing else, at the instant --from. Schedules with fixed times are known before the first
-interval is placed, as they are to an operator that starts.
+`plan` and `load` call these functions. No cluster is asked: the intervals are placed as if a
+cluster got these manifests, and nothing else, at the instant --from. As in an operator that starts,
+all schedules with fixed times are in the load before the first interval is placed.
 """
 
 from collections.abc import Sequence
@@ -21,10 +21,10 @@ from evenkeel.when import DueTimes, compile_timing
 from evenkeel.when.zone import MAX_INSTANT
 
 NAMED_AT_MOST = 5
-"""Of many suspended schedules or other kinds so many are named: the rest is a number."""
+"""Of suspended schedules, and of other kinds, at most so many are named. The rest is a number."""
 
 PLACE_INTERVALS = 2
-"""A placement looks at most so many intervals ahead: one to choose in, one that ends there."""
+"""The first two runs of a placed interval lie within so many intervals from now."""
 
 files_option = click.option(
     "-f",
@@ -34,7 +34,7 @@ files_option = click.option(
     required=True,
     type=click.Path(exists=True, allow_dash=True),
     metavar="FILE|DIR|-",
-    help="Manifests: a file, a directory, or - for standard input; may be repeated.",
+    help="Manifests: a file, a directory, or - for standard input. May be repeated.",
 )
 
 from_option = click.option(
@@ -42,13 +42,14 @@ from_option = click.option(
     "start",
     type=show.InstantParameter(),
     default=lambda: int(SystemClock().now()),
-    help="From this time, RFC 3339, inclusive.  [default: now]",
+    help="Start of the time span, inclusive, such as 2030-01-31T06:00:00Z.  [default: now]",
 )
 
 
 @dataclass(frozen=True, slots=True)
 class GivenSet:
-    """The schedules that run, in the order of the files, and how much was wrong beside them."""
+    """The schedules that are not suspended, in the order of the files, and the number of
+    mistakes."""
 
     schedules: tuple[Schedule, ...]
     bad: int
@@ -56,7 +57,7 @@ class GivenSet:
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """A schedule whose due times are known: its interval, if it has one, has a phase."""
+    """A schedule with its due times: an interval without an offset has got a phase."""
 
     schedule: Schedule
     dues: DueTimes
@@ -64,56 +65,58 @@ class Planned:
 
 @dataclass(frozen=True, slots=True)
 class PlacedSet:
-    """A set on its cluster: the load it makes, and the phases that were found for it."""
+    """The load of a set, its due times, and the anchors that were chosen."""
 
     load: LoadMap
     planned: tuple[Planned, ...]
     anchors: dict[str, Instant]
     refused: tuple[str, ...]
-    """Intervals for which there is no place, each with a sentence."""
+    """A sentence for each interval for which no phase is possible."""
 
 
 def read_set(files: Sequence[str], start: Instant) -> GivenSet:
-    """Read everything; what is wrong goes to standard error and does not stop the rest."""
+    """Read all files. A mistake goes to standard error, and the rest is read all the same."""
     with show.waiting("reading manifests"):
         found = manifest.load(files, stdin=show.standard_input, created=start - 1)
     for problem in found.problems:
         show.say(str(problem))
-    say_some("left out, no schedule", [str(note) for note in found.notes])
-    say_some("suspended, never due", [each.key for each in found.schedules if each.suspend])
+    say_some("ignored, neither ScheduledJob nor CronJob", [str(note) for note in found.notes])
+    say_some("suspended, so never due", [each.key for each in found.schedules if each.suspend])
     if not found.schedules and not found.problems:
-        show.say("no ScheduledJob and no CronJob found")
+        show.say("found no ScheduledJob and no CronJob")
     return GivenSet(
         tuple(each for each in found.schedules if not each.suspend), len(found.problems)
     )
 
 
 def say_refused(files: Sequence[str], on_cluster: PlacedSet) -> None:
-    """What placement refused, on standard error; the set no longer knows which file it was in."""
+    """Print what placement refused to standard error. All files are named: which of them holds the
+    schedule is not known here."""
     for sentence in on_cluster.refused:
         show.say(f"{', '.join(files)}: {sentence}")
 
 
 def say_some(what: str, names: Sequence[str]) -> None:
-    """One line about many, on standard error."""
+    """Print one line about all of these names to standard error."""
     if names:
         more = f" and {len(names) - NAMED_AT_MOST} more" if len(names) > NAMED_AT_MOST else ""
         show.say(f"{what}: {', '.join(names[:NAMED_AT_MOST])}{more}")
 
 
 def placed(schedules: Sequence[Schedule], now: Instant, *, observe: bool = False) -> PlacedSet:
-    """Place the intervals without an offset, one by one in file order; `observe`: by hash."""
+    """Place the intervals without an offset one by one, in the order of the files; with `observe`
+    by a hash of their names."""
     load = LoadMap(now)
-    members = {each.key: member_of(each) for each in schedules if not needs_a_place(each)}
+    members = {each.key: member_of(each) for each in schedules if not needs_a_phase(each)}
     load.put_all(members.values())
-    waiting = [each for each in schedules if needs_a_place(each)]
+    waiting = [each for each in schedules if needs_a_phase(each)]
     anchors: dict[str, Instant] = {}
     refused: list[str] = []
     lead_s = Settings().pre_schedule_s
     large = len(waiting) >= show.LARGE_SET
     with show.progress("placing intervals", len(waiting), shown=large) as advance:
         for schedule in waiting:
-            wish = Member(
+            unplaced = Member(
                 key=schedule.key,
                 timing=schedule.timing,
                 weight=schedule.placement.weight,
@@ -122,11 +125,11 @@ def placed(schedules: Sequence[Schedule], now: Instant, *, observe: bool = False
             )
             advance(1)
             try:
-                check_room(schedule, now)
-                anchor = place(load, wish, now, pre_schedule_s=lead_s, observe=observe).anchor
+                check_years(schedule, now)
+                anchor = place(load, unplaced, now, pre_schedule_s=lead_s, observe=observe).anchor
                 member = member_of(with_anchor(schedule, anchor), placed_at=now)
             except BadField as mistake:
-                # No minute in its window, or no interval before or after it in 1970 to 9999.
+                # Its window holds no minute, or a run or anchor would not lie in 1970 to 9999.
                 refused.append(f"{schedule.key}: spec.{mistake}")
                 continue
             anchors[schedule.key] = anchor
@@ -137,22 +140,25 @@ def placed(schedules: Sequence[Schedule], now: Instant, *, observe: bool = False
     return PlacedSet(load, planned, anchors, tuple(refused))
 
 
-def needs_a_place(schedule: Schedule) -> bool:
-    """Whether it is an interval whose owner left the phase to the operator."""
+def needs_a_phase(schedule: Schedule) -> bool:
+    """Whether the schedule is an interval without an offset."""
     rule = schedule.timing.rule
     return isinstance(rule, Interval) and rule.offset_s is None
 
 
-def check_room(schedule: Schedule, now: Instant) -> None:
-    """BadField where the first run could lie beyond the last year that has a date."""
+def check_years(schedule: Schedule, now: Instant) -> None:
+    """BadField where the first runs could lie after the year 9999, which no date can show."""
     rule = schedule.timing.rule
     assert isinstance(rule, Interval)
     if now + PLACE_INTERVALS * rule.every_s >= MAX_INSTANT:
-        raise BadField("interval.every", "reaches beyond the year 9999 from --from")
+        raise BadField(
+            "interval.every",
+            "is too long: counted from --from, the first runs would lie after the year 9999",
+        )
 
 
 def with_anchor(schedule: Schedule, anchor: Instant) -> Schedule:
-    """The schedule as its status makes it once it is placed."""
+    """The schedule with this anchor, as the operator reads it once its status holds the anchor."""
     rule = schedule.timing.rule
     assert isinstance(rule, Interval)
     rule = Interval(every_s=rule.every_s, offset_s=0, anchor=anchor)
@@ -160,7 +166,7 @@ def with_anchor(schedule: Schedule, anchor: Instant) -> Schedule:
 
 
 def member_of(schedule: Schedule, *, placed_at: Instant | None = None) -> Member:
-    """The schedule as the load sees it."""
+    """The member that this schedule is in the load."""
     return Member(
         key=schedule.key,
         timing=schedule.timing,
@@ -173,6 +179,6 @@ def member_of(schedule: Schedule, *, placed_at: Instant | None = None) -> Member
 
 
 def dues_of(member: Member) -> DueTimes:
-    """The due times it was put on the map with."""
+    """The due times of a member that `member_of` made."""
     assert member.dues is not None
     return member.dues

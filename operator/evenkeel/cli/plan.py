@@ -1,8 +1,8 @@
-"""`evenkeel plan`: the due times of manifests, without a cluster.
+"""`evenkeel plan`: prints the due times of manifests, without a cluster.
 
-The times are the operator's own: the same expansion, the same placement. They are written while
-they are found, so a year of ten thousand schedules needs no more memory than an hour. Not said
-here: whether a run would then be skipped, queued or missed.
+The operator's own code computes the due times and places the intervals. Due times are printed while
+they are computed, so a year of 10,000 schedules needs no more memory than an hour. Whether a run
+would be skipped, queued or missed at its due time is not computed.
 """
 
 import functools
@@ -23,20 +23,20 @@ from evenkeel.when.zone import MAX_INSTANT, Zone, load_zone
 
 FIRST_STEP_S = 60
 LONGEST_STEP_S = 7 * DAY_S
-"""What `expand` takes at most."""
+"""The longest window of `expand`."""
 
 STEP_RUNS = 50_000
-"""A step grows while it holds fewer runs: about 10 MB of lines are in hand at once."""
+"""About so many runs are computed and printed at a time, which takes 10 MB."""
 
 NARROWEST_RULE = 9
-"""`* * * * *`: less says nothing."""
+"""The width of `* * * * *`. If less is left, the column WHEN is left out."""
 
 _WEEKDAYS = ("Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed")  # the epoch was a Thursday
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """Some runs in a row, ordered by (due, schedule)."""
+    """Consecutive runs, ordered by (due, schedule)."""
 
     due: npt.NDArray[np.int64]
     ordinal: npt.NDArray[np.int32]
@@ -49,9 +49,11 @@ class Step:
     "--to",
     "end",
     type=show.InstantParameter(),
-    help="Up to this time, exclusive.  [default: a day after --from]",
+    help="End of the time span, exclusive.  [default: 24 h after --from]",
 )
-@click.option("--limit", type=click.IntRange(min=0), metavar="N", help="Stop after so many runs.")
+@click.option(
+    "--limit", type=click.IntRange(min=0), metavar="N", help="Print the first N runs only."
+)
 @show.form_option
 def plan(
     *,
@@ -61,10 +63,11 @@ def plan(
     limit: int | None,
     form: str,
 ) -> None:
-    """Print when the schedules of manifests are due; no cluster is needed.
+    """Print when the schedules of manifests are due. No cluster is needed.
 
-    Reads ScheduledJobs and CronJobs. Intervals without an offset are placed first, as on an empty
-    cluster. With -o json every line is one run.
+    Reads ScheduledJobs and CronJobs, and places intervals without an offset as the operator does on
+    an empty cluster. With -o json each line is one run: {"schedule": "namespace/name", "due":
+    "2030-01-31T06:00:00Z"}.
     """
     end = min(start + DAY_S, MAX_INSTANT) if end is None else end
     if end <= start:
@@ -80,16 +83,17 @@ def plan(
         lines = json_lines(ordered, steps) if form == "json" else table_lines(ordered, steps)
         any_lines = write(lines, start, end, large=len(ordered) >= show.LARGE_SET)
         if ordered and not any_lines and limit != 0:
-            show.say(f"nothing is due from {show.stamp(start)} until {show.stamp(end)}")
+            whose = "accepted schedule" if given.bad or on_cluster.refused else "schedule"
+            show.say(f"no {whose} is due from {show.stamp(start)} until {show.stamp(end)}")
     if given.bad or on_cluster.refused:
         raise SystemExit(1)
 
 
 def runs(dues: Sequence[DueTimes], start: Instant, end: Instant) -> Iterator[Step]:
-    """Every run in [start, end), in steps that hold about STEP_RUNS.
+    """Every run in [start, end), in steps of about STEP_RUNS runs.
 
-    Where a whole week is empty the search goes on at the next due time: 29 February is four
-    years away, and a thousand empty weeks take longer than a person waits.
+    After an empty week the search continues at the next due time. 29 February can be eight years
+    away, and to search all weeks until then would take longer than a person waits.
     """
     table = columns(dues)
     at, step_s = start, FIRST_STEP_S
@@ -98,7 +102,8 @@ def runs(dues: Sequence[DueTimes], start: Instant, end: Instant) -> Iterator[Ste
         found = expand(table, at, until)
         count = len(found.second)
         if count:
-            # Stable, and grouped by schedule before: equal seconds stay in schedule order.
+            # `expand` groups by schedule and the sort is stable: equal seconds stay in schedule
+            # order.
             order = found.second.argsort(kind="stable")
             yield Step(found.second[order].astype(np.int64) + at, found.ordinal[order])
         elif step_s == LONGEST_STEP_S:
@@ -127,7 +132,7 @@ def limited(steps: Iterator[Step], limit: int | None) -> Iterator[Step]:
 
 @dataclass(frozen=True, slots=True)
 class Lines:
-    """What one step becomes, and how far it came."""
+    """The printed lines of one step, and its last due time."""
 
     text: str
     until: Instant
@@ -143,7 +148,7 @@ def json_lines(ordered: Sequence[Planned], steps: Iterator[Step]) -> Iterator[Li
 
 
 def table_lines(ordered: Sequence[Planned], steps: Iterator[Step]) -> Iterator[Lines]:
-    """Due, the zone's own time where one is set, schedule, and the rule that made it due."""
+    """Due time, local time if any schedule has a time zone, schedule, and its timing in words."""
     zones = [load_zone(planned.schedule.timing.zone) for planned in ordered]
     local = any(zone.name != "UTC" for zone in zones)
     tails, title = described(ordered, room=show.columns() - (39 if local else 22))
@@ -161,7 +166,7 @@ def table_lines(ordered: Sequence[Planned], steps: Iterator[Step]) -> Iterator[L
 
 
 def described(ordered: Sequence[Planned], *, room: int) -> tuple[list[str], str]:
-    """Schedule and rule, side by side. A rule is cut where the line ends, a name never."""
+    """Schedule and timing side by side. A timing is cut at the end of the line, a name never."""
     keys = [planned.schedule.key for planned in ordered]
     width = max(map(len, [*keys, "SCHEDULE"]))
     left = room - width - 2
@@ -174,14 +179,14 @@ def described(ordered: Sequence[Planned], *, room: int) -> tuple[list[str], str]
 
 
 def stamps(due: npt.NDArray[np.int64]) -> list[str]:
-    """RFC 3339 in UTC, a whole step at once."""
+    """RFC 3339 in UTC, for all due times of a step at once."""
     made: list[str] = np.datetime_as_string(due.astype("datetime64[s]"), timezone="UTC").tolist()
     return made
 
 
 @functools.lru_cache(maxsize=1024)
 def local_time(due: Instant, zone: Zone) -> str:
-    """`Sun 02:30 +01:00`: enough to see what a clock change does to a run."""
+    """`Sun 02:30 +01:00`. The offset shows which side of a clock change the run is on."""
     offset_s = zone.offset_at(due)
     wall = due + offset_s
     sign, ahead = ("-", -offset_s) if offset_s < 0 else ("+", offset_s)
@@ -191,7 +196,8 @@ def local_time(due: Instant, zone: Zone) -> str:
 
 
 def write(lines: Iterator[Lines], start: Instant, end: Instant, *, large: bool) -> bool:
-    """Write as they come; whether there were any. Progress only where it is not between lines."""
+    """Print lines as they are computed, and return whether there were any. A progress bar appears
+    only if the lines do not go to the terminal too."""
     shown = large and not sys.stdout.isatty()
     at, any_lines = start, False
     with show.progress("due times", end - start, shown=shown) as advance:

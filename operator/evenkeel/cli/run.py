@@ -1,4 +1,7 @@
-"""`evenkeel run`: the operator."""
+"""`evenkeel run`: reads the settings and runs the operator until a signal ends it.
+
+Everything else that the process needs is in `evenkeel.process`.
+"""
 
 import asyncio
 import sys
@@ -18,31 +21,32 @@ from evenkeel.process import main
     envvar="EVENKEEL_KUBECONFIG",
     show_envvar=True,
     metavar="FILE",
-    help="Credentials; without it the Pod's own. The current context of other tools is not used.",
+    help="Kubeconfig of the cluster. Without it: the Pod's own credentials. ~/.kube/config is used "
+    "only if it is named here.",
 )
 @click.option(
-    "--config", type=click.Path(path_type=Path), metavar="FILE", help="Settings, in YAML."
+    "--config", type=click.Path(path_type=Path), metavar="FILE", help="A YAML file of settings."
 )
 @click.option(
     "--listen",
     metavar="HOST:PORT",
-    help="Where /livez, /readyz and /metrics answer.  [default: 127.0.0.1:8080]",
+    help="Address of /livez, /readyz and /metrics.  [default: 127.0.0.1:8080]",
 )
 @click.option(
     "--namespace",
     "namespaces",
     multiple=True,
     metavar="NAME",
-    help="Only this namespace; may be repeated.  [default: all]",
+    help="Watch this namespace only. May be repeated.  [default: all]",
 )
 @click.option(
     "--log-format",
     type=click.Choice(["auto", "json", "text"]),
     default="auto",
     show_default=True,
-    help="Of the log on standard error; auto: text on a terminal, JSON elsewhere.",
+    help="Format of the log on standard error. auto: text on a terminal, JSON elsewhere.",
 )
-@click.option("-v", "--verbose", is_flag=True, help="Log successful runs too.")
+@click.option("-v", "--verbose", is_flag=True, help="Log runs that succeed too.")
 def run(
     kubeconfig: Path | None,
     config: Path | None,
@@ -53,8 +57,9 @@ def run(
 ) -> None:
     """Run the operator until SIGTERM or Ctrl-C.
 
-    Settings come from --config, from variables such as EVENKEEL_MIN_INTERVAL, and from the options
-    below; the later wins. The README lists them.
+    Settings come from the file of --config, from environment variables such as
+    EVENKEEL_MIN_INTERVAL, and from the options below. An option overrides a variable, a variable
+    overrides the file. The README lists all settings.
     """
     json = log_format == "json" or (log_format == "auto" and not sys.stderr.isatty())
     log.set_up(json=json, verbose=verbose)

@@ -1,7 +1,7 @@
-"""What the commands share towards a person at a terminal: quiet endings, progress, bars.
+"""What the commands print with: times, tables, bars, progress, and an orderly end.
 
-Standard output carries the answer and nothing else; everything said beside it goes to standard
-error. Colours and progress appear only where a terminal is.
+Only the answer of a command goes to standard output; all other lines go to standard error. Colours
+and progress bars appear only on a terminal.
 """
 
 import contextlib
@@ -21,22 +21,22 @@ from evenkeel.resource.text import parse_instant
 from evenkeel.when.zone import MAX_INSTANT
 
 LARGE_SET = 1_000
-"""From so many steps on a person may wonder whether anything is happening."""
+"""Sets of so many schedules get a progress bar: they take seconds."""
 
 WIDEST_COLUMNS = 100
-"""Wider lines are harder to follow than they are useful."""
+"""Lines are at most so wide, on wider terminals too: longer ones are hard to read."""
 
 _INTERRUPTED = 130
 _PIPE_CLOSED = 141
-"""What a shell reports for a process that SIGINT or SIGPIPE ended."""
+"""The exit codes that a shell reports for a process that SIGINT or SIGPIPE ended."""
 
 _EIGHTHS = " ▏▎▍▌▋▊▉█"
 _LEVELS = "▁▂▃▄▅▆▇█"
 
 
 class InstantParameter(click.ParamType[Instant]):
-    """RFC 3339. A fraction of a second goes up: due times are whole seconds, so `[from, to)` keeps
-    its meaning."""
+    """An RFC 3339 time. A fraction is rounded up to the next second: due times are whole seconds,
+    so the same ones lie in [from, to)."""
 
     name = "time"
 
@@ -68,12 +68,12 @@ form_option = click.option(
 
 @contextlib.contextmanager
 def quiet_ending() -> Iterator[None]:
-    """End without a word when the reader of our output left, or the person pressed Ctrl-C."""
+    """End without a message when the reader of the output is gone, or after Ctrl-C."""
     try:
         yield
         sys.stdout.flush()
     except BrokenPipeError:
-        # Python flushes standard output once more at exit and would complain there.
+        # Python flushes standard output once more at exit, and would print an error then.
         with contextlib.suppress(OSError, ValueError):
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise SystemExit(_PIPE_CLOSED) from None
@@ -83,9 +83,10 @@ def quiet_ending() -> Iterator[None]:
 
 @contextlib.contextmanager
 def waiting(what: str) -> Iterator[None]:
-    """A sign of life on standard error, if that is a terminal, while no steps can be counted.
+    """Show a spinner on standard error, if that is a terminal.
 
-    None while a person may be typing the manifests: it would dance over his words.
+    It is not shown if standard input is a terminal: somebody may be typing a manifest there, and
+    the spinner would overwrite it.
     """
     if sys.stdin.isatty():
         yield
@@ -95,39 +96,39 @@ def waiting(what: str) -> Iterator[None]:
 
 
 def standard_input() -> str:
-    """All of standard input, for `-f -`."""
+    """All of standard input: the manifests of `-f -`."""
     return sys.stdin.read()
 
 
 def say_json(value: object) -> None:
-    """One JSON object, as the whole answer."""
+    """Print one JSON object to standard output."""
     click.echo(json.dumps(value, indent=2))
 
 
 def say(text: str) -> None:
-    """One line on standard error."""
+    """Print one line to standard error."""
     click.echo(text, err=True)
 
 
 def write(text: str) -> None:
-    """A large piece of the answer; what the terminal cannot show becomes a question mark."""
+    """Print a part of the answer. Characters that the output cannot encode become `?`."""
     sys.stdout.flush()
     sys.stdout.buffer.write(text.encode(sys.stdout.encoding or "utf-8", "replace"))
 
 
 def columns() -> int:
-    """How wide lines may be: the terminal, or 80 where there is none."""
+    """The width of lines: that of the terminal, or 80 without one."""
     return console().width
 
 
 def title(text: str) -> str:
-    """A heading, bold on a terminal that wants it."""
+    """A heading: bold on a terminal, unless NO_COLOR is set."""
     plain = not sys.stdout.isatty() or "NO_COLOR" in os.environ
     return text if plain else click.style(text, bold=True)
 
 
 def console(*, error: bool = False) -> Console:
-    """A console of at most WIDEST_COLUMNS; without a terminal it is 80 wide and plain."""
+    """A console of at most WIDEST_COLUMNS; without a terminal 80 wide and without colours."""
     made = Console(stderr=error, highlight=False, soft_wrap=False)
     made.width = min(made.width, WIDEST_COLUMNS)
     return made
@@ -135,7 +136,8 @@ def console(*, error: bool = False) -> Console:
 
 @contextlib.contextmanager
 def progress(what: str, total: int, *, shown: bool = True) -> Iterator[Callable[[int], None]]:
-    """Yield `advance(steps)`; it moves a bar on standard error if that is a terminal."""
+    """Yield `advance(steps)`, which moves a progress bar on standard error if that is a
+    terminal."""
     errors = console(error=True)
     with Progress(
         TextColumn("{task.description}"),
@@ -150,13 +152,13 @@ def progress(what: str, total: int, *, shown: bool = True) -> Iterator[Callable[
 
 
 def stamp(instant: Instant) -> str:
-    """`2026-01-01T00:00:00Z`. What lies beyond the year 9999 is shown as its last second."""
+    """`2026-01-01T00:00:00Z`. A time after the year 9999 is shown as the last second of 9999."""
     shown = min(instant, MAX_INSTANT - 1)
     return rfc3339.show(shown).zfill(20)
 
 
 def bar(value: float, *, full: float, columns: int, blocks: bool) -> str:
-    """A horizontal bar; `full` fills `columns`. Eighths of a column where blocks can be printed."""
+    """A horizontal bar; a value of `full` fills `columns`. With blocks it is exact to an eighth."""
     if full <= 0 or value <= 0:
         return ""
     eighths = max(1, round(value / full * columns * 8))
@@ -166,7 +168,7 @@ def bar(value: float, *, full: float, columns: int, blocks: bool) -> str:
 
 
 def spark(values: Sequence[float], *, full: float, blocks: bool) -> str:
-    """A column for each value; empty where the value is zero."""
+    """One small vertical bar for each value; a blank where the value is 0."""
     if not blocks:
         return ""
     top = len(_LEVELS) - 1
@@ -177,5 +179,5 @@ def spark(values: Sequence[float], *, full: float, blocks: bool) -> str:
 
 
 def has_blocks(target: Console) -> bool:
-    """Whether the output can carry block characters: an ASCII one would end in an exception."""
+    """Whether the output can encode block characters. Printing them elsewhere would raise."""
     return (target.encoding or "").lower().startswith("utf")

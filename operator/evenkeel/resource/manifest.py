@@ -106,7 +106,7 @@ def _leave_out(raw: Mapping[str, Any], found: Found, out: Manifests) -> None:
         problem = Problem(found.source, found.index, _name(raw), "apiVersion", sentence)
         out.problems.append(problem)
     else:
-        out.notes.append(Note(found.source, found.index, f"{kind[:80]} left out"))
+        out.notes.append(Note(found.source, found.index, kind[:80]))
 
 
 def _name(raw: Mapping[str, Any]) -> str:

@@ -179,7 +179,7 @@ def test_suspended_schedules_are_no_load() -> None:
     result = run("-o", "json", "--from", MIDNIGHT, stdin=text)
     assert result.exit_code == 0
     assert sum(json.loads(result.stdout)["slots"]) == 24
-    assert "suspended, never due: default/job-0" in result.stderr
+    assert "suspended, so never due: default/job-0" in result.stderr
 
 
 def test_a_bad_manifest_is_named_and_the_rest_is_shown() -> None:
@@ -197,12 +197,19 @@ def test_the_ends_of_time_are_no_crash(start: str) -> None:
     assert len(json.loads(result.stdout)["slots"]) == 96
 
 
+def test_the_load_of_no_accepted_manifest_is_not_drawn() -> None:
+    result = run("--from", MIDNIGHT, stdin=manifests("schedule: '61 * * * *'"))
+    assert (result.exit_code, result.stdout) == (1, "")
+    (message,) = result.stderr.splitlines()
+    assert "default/job-0: spec.schedule: " in message
+
+
 def test_an_empty_set_has_no_load_and_is_said() -> None:
     result = run("-o", "json", "--from", MIDNIGHT, stdin="")
     assert result.exit_code == 0
     found = json.loads(result.stdout)
     assert (set(found["slots"]), found["distribution_score"]) == ({0}, 1.0)
-    assert "no ScheduledJob and no CronJob found" in result.stderr
+    assert "found no ScheduledJob and no CronJob" in result.stderr
     assert run("--from", MIDNIGHT, stdin="").exit_code == 0
 
 

@@ -426,10 +426,27 @@ def test_table_leaves_out_local_time_when_all_is_utc() -> None:
     assert result.stdout.splitlines()[0].split() == ["DUE", "SCHEDULE", "WHEN"]
 
 
+def test_a_refused_manifest_is_all_that_is_said_if_there_is_no_other() -> None:
+    never = scheduled_job("it", "at: '2026-01-01T00:00:00Z', endTime: '2026-01-01T00:00:00Z'")
+    result = run("-f", "-", "--from", MIDNIGHT, stdin=never)
+    assert (result.exit_code, result.stdout) == (1, "")
+    (message,) = result.stderr.splitlines()
+    assert message == "stdin: document 1: default/it: spec.at: is not before endTime: it never runs"
+
+
+def test_schedules_that_are_not_due_are_told_from_a_refused_one() -> None:
+    past = scheduled_job("past", f"at: '{MIDNIGHT}'")
+    result = run("-f", "-", "--from", SIX, stdin=f"{past}\n---\n{scheduled_job('bad', 'at: soon')}")
+    assert (result.exit_code, result.stdout) == (1, "")
+    refused, nothing = result.stderr.splitlines()
+    assert "default/bad: spec.at" in refused
+    assert "no accepted schedule is due from" in nothing
+
+
 def test_nothing_due_is_said() -> None:
     result = run("-f", "-", "--from", SIX, stdin=scheduled_job("it", f"at: '{MIDNIGHT}'"))
     assert (result.exit_code, result.stdout) == (0, "")
-    assert "nothing is due" in result.stderr
+    assert "no schedule is due from" in result.stderr
 
 
 # --- as a process -----------------------------------------------------------------------------

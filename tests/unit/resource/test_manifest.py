@@ -66,7 +66,7 @@ def test_empty_documents_and_comments_are_nothing() -> None:
 def test_other_kinds_are_left_out_with_a_note() -> None:
     loaded = load_text("apiVersion: v1\nkind: ConfigMap\n---\n" + manifest("a"))
     assert names(loaded) == ["default/a"]
-    assert [str(note) for note in loaded.notes] == ["stdin: document 1: ConfigMap left out"]
+    assert [str(note) for note in loaded.notes] == ["stdin: document 1: ConfigMap"]
 
 
 def test_lists_of_lists_and_typed_lists_are_opened() -> None:
