@@ -1,9 +1,10 @@
-"""When schedules are due. Pure: a due time depends on the timing, the name and the zone data only.
+"""Computes due times. Pure: they depend on the timing, the name and the zone data only.
 
-    timing --compile--> cron | wall --dst--> due      one schedule: next, between, newest, count
-                             row > columns -> expand   ten thousand at once, for the run index
+    timing --compile--> cron | wall --dst--> due       one schedule: next, between, newest, count
+                             row -> columns -> expand   many schedules at once, for the run index
 
-`cron` reads texts, `days` knows the calendar, `zone` and `tzif` the clocks of the pinned tzdata.
+`cron` reads cron texts, `days` knows the calendar, `zone` and `tzif` read the clock changes of the
+pinned tzdata package.
 """
 
 from evenkeel.when.columns import Columns, columns

@@ -1,7 +1,7 @@
-"""The rows of many schedules side by side, as numpy columns: what `expand` works on.
+"""The timings of many schedules as numpy columns, which `expand` reads.
 
-Made once for a sequence of schedules and never changed afterwards, so a set that stays the same can
-be expanded for one window after another. Ordinals are places in the sequence.
+`Columns` is made once for a sequence of schedules and never changes, so the same sequence can be
+expanded for one window after another. An ordinal is a schedule's place in the sequence.
 """
 
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ Longs = NDArray[np.int64]
 
 
 class Columns:
-    """The rows of a sequence of schedules as numpy columns: made once, expanded often."""
+    """The timings of a sequence of schedules: cron texts, intervals of days, other intervals."""
 
     def __init__(self, dues: Sequence[DueTimes]) -> None:
         packed = b"".join([due.row for due in dues])
@@ -30,7 +30,7 @@ class Columns:
 
 
 class CronColumns:
-    """Cron texts and `hourly`: the masks of their fields."""
+    """Cron texts and `hourly`, as the bit masks of their fields."""
 
     def __init__(self, rows: NDArray[np.void], ordinal: Longs) -> None:
         rows = rows if len(ordinal) == len(rows) else rows[ordinal]
@@ -48,7 +48,8 @@ class CronColumns:
 
 
 class EveryColumns:
-    """Intervals: base + k * every, k = 1, 2, ...; `base` is a wall reading for whole days."""
+    """Intervals: base + k * every, k = 1, 2, ... For whole days in a zone `base` is a local
+    time."""
 
     def __init__(self, rows: NDArray[np.void], ordinal: Longs) -> None:
         rows = rows if len(ordinal) == len(rows) else rows[ordinal]
@@ -62,7 +63,7 @@ class EveryColumns:
 
 
 def _zones(numbers: NDArray[np.uint16]) -> tuple[list[int], NDArray[np.intp]]:
-    """The zones that occur, and for each row its place among them."""
+    """The zones that occur, and for each row the place of its zone among them."""
     present = np.flatnonzero(np.bincount(numbers)) if len(numbers) else np.zeros(0, np.intp)
     places = np.zeros(int(present[-1]) + 1 if len(present) else 0, np.intp)
     places[present] = np.arange(len(present))
@@ -70,5 +71,5 @@ def _zones(numbers: NDArray[np.uint16]) -> tuple[list[int], NDArray[np.intp]]:
 
 
 def columns(dues: Sequence[DueTimes]) -> Columns:
-    """The columns of these schedules, for callers that expand the same set again and again."""
+    """The columns of these schedules, for callers that expand the same schedules many times."""
     return Columns(dues)

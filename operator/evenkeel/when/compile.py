@@ -1,8 +1,9 @@
-"""From a timing to its due times; the place where every wrong timing is refused.
+"""Makes due times of a timing, and refuses a timing that is wrong.
 
-Called by `resource.read` (is this possible?) and by the core. Everything that cannot run raises
-`BadField` with the field and a remedy, quickly: texts are bounded, and whether a cron text ever
-matches is asked of the fourteen kinds of years, not of the future.
+`resource.read` calls `compile_timing` to check a timing; the core and `balance` call it for due
+times. A timing that can never be due raises `BadField`, with the field and what to write instead.
+This takes microseconds: texts have a greatest length, and whether a cron text matches any day is
+looked up in the fourteen kinds of years, not searched in the future.
 """
 
 from functools import lru_cache
@@ -19,19 +20,19 @@ from evenkeel.when.wall import CronWall, EveryWall
 from evenkeel.when.zone import MAX_INSTANT, Zone, load_zone
 
 LONGEST_INTERVAL_S = 366 * DAY_S
-"""Beyond a year a cron schedule or `at` says better what is meant, and searches stay bounded."""
+"""A longer interval is a mistake, or better written as cron or `at`; and searches need a limit."""
 
 _ALL_HOURS = (1 << 24) - 1
 
 
 def compile_timing(timing: Timing, *, seed: str) -> DueTimes:
-    """The due times of a timing; `seed` (namespace/name) is what H hashes."""
+    """The due times of a timing. `seed` (namespace/name) is hashed for the `H` of cron texts."""
     zone = load_zone(timing.zone)
     for field, instant in (("startTime", timing.start), ("endTime", timing.end)):
         if instant is not None:
             _check_instant(field, instant)
     if timing.start is not None and timing.end is not None and timing.start >= timing.end:
-        raise BadField("endTime", "is not later than startTime; nothing would ever run")
+        raise BadField("endTime", "must be later than startTime, or nothing ever runs")
     rule = timing.rule
     if isinstance(rule, Cron):
         fields = parse_cron(rule.text, day_match=rule.day_match, seed=seed)
@@ -81,7 +82,7 @@ def _interval_due_times(timing: Timing, rule: Interval, zone: Zone) -> DueTimes:
     every_s, offset_s = rule.every_s, rule.offset_s
     if not 1 <= every_s <= LONGEST_INTERVAL_S:
         raise BadField("interval.every", "is out of range; 1s to 366d are possible")
-    # A missing offset is placed by the operator before anybody asks when it is due.
+    # An interval without offset has no due times: the caller must place it before.
     assert offset_s is not None, "an interval without offset must be placed first"
     if not 0 <= offset_s < every_s:
         raise BadField("interval.offset", "must be at least 0s and less than interval.every")

@@ -1,13 +1,12 @@
-"""Cron text, read as "Saying when" in the README has it: five fields, their bits, no guesses.
+"""Reads a cron text into bit masks, by the rules of "Saying when" in the README.
 
-Called by `compile` only. A text that cannot be understood is refused with a sentence that names
-the field and what to write instead; it never raises anything but `BadField`. The grammar is our
-own because the libraries differ where it hurts (59/5, 22-2, 5L against L5) and because each
-refusal must say more than "bad syntax"; croniter and cronsim judge it in the tests. They are not
-asked at run time: croniter needs 40 to 190 us a text, which this reader and all the rest of
-`compile` do in 20.
+Only `compile` calls `parse_cron`. A text that it does not understand raises `BadField`, and nothing
+else, with the field and what to write instead. We parse cron ourselves because the libraries read
+some texts differently (59/5, 22-2, 5L or L5), and because a refusal must say more than "bad
+syntax". Tests compare the parser with croniter and cronsim. They are not used at run time: croniter
+takes 40 to 190 us for a text, this parser and the rest of `compile` together 20 us.
 
-Does not know zones, dates or whether the text ever matches (`compile` asks the calendar).
+The parser knows no zones and no dates: whether any day matches, `compile` asks of the calendar.
 """
 
 import functools
@@ -40,7 +39,7 @@ _HASHED = re.compile(r"H(\((.*)\))?")
 
 @dataclass(frozen=True, slots=True)
 class CronFields:
-    """A cron text as bits; `days` says what the bits of the three day fields mean."""
+    """A cron text as bit masks. `days` defines the bits of the three day fields."""
 
     minute: int
     hour: int
@@ -48,9 +47,9 @@ class CronFields:
     month: int
     dow: int
     either: bool
-    """Both day fields are set and one match is enough."""
+    """Both day fields are set, and a day matches if one of them does."""
     by_real_minutes: bool
-    """Minute or hour begins with a star: clock changes are followed minute by minute."""
+    """Minute or hour begins with a star: due at every real minute whose local time matches."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -60,9 +59,9 @@ class _Field:
     high: int
     names: dict[str, int]
     full_high: int
-    """Where `*` and `N/step` end: 6 for the day of week, where 7 is Sunday once more."""
+    """The last value of `*` and `N/step`: 6 for the day of week, because 7 is Sunday again."""
     hash_high: int
-    """Where H ends: 28 for the day of month, the last day that every month has."""
+    """The last value of `H`: 28 for the day of month, the last day that every month has."""
 
 
 _MINUTE = _Field("minute", 0, 59, {}, 59, 59)
@@ -74,7 +73,7 @@ _FIELDS = (_MINUTE, _HOUR, _DOM, _MONTH, _DOW)
 
 
 def parse_cron(text: str, *, day_match: DayMatch, seed: str) -> CronFields:
-    """The bits of a cron text; `seed` is what H hashes (namespace/name)."""
+    """The bit masks of a cron text. `seed` (namespace/name) is hashed for `H`."""
     if len(text) > LONGEST_TEXT:
         raise _bad(f"{len(text)} characters are too many; at most {LONGEST_TEXT} are read")
     if not text.isascii():
@@ -130,7 +129,8 @@ def _alias(text: str) -> list[str]:
 
 @functools.lru_cache(maxsize=4096)
 def _read_field(field: _Field, word: str, seed: str) -> tuple[int, bool]:
-    """The bits of one field, and whether it sets nothing; most fields are read over and over."""
+    """The mask of one field, and whether it is unset (`*`). Cached: most fields occur many
+    times."""
     mask, unset = 0, False
     for item in word.split(","):
         item_mask, item_unset = _read_item(field, item, seed)
@@ -140,7 +140,7 @@ def _read_field(field: _Field, word: str, seed: str) -> tuple[int, bool]:
 
 
 def _read_item(field: _Field, item: str, seed: str) -> tuple[int, bool]:
-    """The bits of one entry of a list, and whether it is a star that sets nothing."""
+    """The mask of one entry of a list, and whether it is a star, which leaves the field unset."""
     if not item:
         _refuse(field, item, "has an empty entry; remove the comma or write a value")
     _refuse_dialects(field, item)
@@ -175,7 +175,8 @@ def _bits(field: _Field, low: int, high: int, step: int) -> int:
 
 
 def _hashed(field: _Field, item: str, head: str, step: int | None, seed: str) -> int:
-    """H: one value that is the name's own; `H/15`: from a start below the step that is its own."""
+    """`H` is one value, chosen by a hash of the name. `H/15` is every 15th value, from a start
+    below 15 that the hash chooses."""
     matched = _HASHED.fullmatch(head)
     if matched is None:
         _refuse(field, item, "is not understood; write H, H/15, H(0-29) or H(0-29)/10")
@@ -246,13 +247,14 @@ def _turned_round(field: _Field, low: int, high: int) -> str:
 
 
 def _refuse_dialects(field: _Field, item: str) -> None:
-    """R and W are other programs' cron: say what to write instead of "not understood"."""
+    """Refuse R and W, which other programs have, with a sentence that says what to write
+    instead."""
     if item == "R" or item.startswith(("R/", "R(")):
         _refuse(
             field,
             item,
-            "is not supported (a random time moves at each restart); write H, "
-            "a stable hash of the name",
+            "is not supported (a random time changes at each restart); write H, "
+            "a hash of the name, which never changes",
         )
     if field is _DOM and item.endswith("W"):
         _refuse(

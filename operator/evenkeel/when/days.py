@@ -1,10 +1,13 @@
-"""Which days a schedule means: the day part of a cron text, as bit words over the calendar.
+"""Which days match the three day fields of a cron text, by bit masks over the calendar.
 
-A day is a number of days since 1970-01-01 on somebody's wall calendar. Every day is three words
-(month, day of month, day of week) and a set of days is three masks: a day belongs to it when its
-words and the masks share a bit. There are only fourteen kinds of years (leap or not, seven
-weekdays for 1 January), so the days of a set are listed once per kind and far searches skip whole
-years. Called by `wall` (one schedule) and `expand` (many). Knows nothing of hours and zones.
+A day is a number of local days since 1970-01-01. Each day has three words (month, day of month, day
+of week), and a cron text has three masks. A day matches if each word shares a bit with its mask,
+but for the rule of day of month OR day of week. There are only fourteen kinds of years (leap or
+not, times seven weekdays for 1 January), so matching days are listed once for each kind, and far
+searches skip whole years.
+
+`compile` and `wall` use `DaySet` for one schedule, `expand` uses `words_of_day` for many. This
+module knows no hours and no zones.
 """
 
 import functools
@@ -29,7 +32,7 @@ ANY_MONTH = 0x1FFE
 _FIRST_YEAR = 1969  # local days west of Greenwich begin before the epoch
 _LAST_YEAR = 10_000
 _SEARCH_YEARS = 48
-"""29 February on one given weekday comes again within 40 years, nothing possible is rarer."""
+"""29 February on a given weekday comes again within 40 years, and no possible day is rarer."""
 
 
 def nth_day_of_week(day_of_week: int, nth: int) -> int:
@@ -94,7 +97,8 @@ def words_of_day(day: int) -> tuple[int, int, int]:
 
 
 class DaySet:
-    """The days that match; compare `either`: one of the two day fields is enough (cron's OR)."""
+    """The days that match. With `either` a match of one of the two day fields is enough (cron's
+    OR)."""
 
     __slots__ = ("_by_kind", "_dom", "_dow", "_either", "_month")
 
@@ -106,7 +110,7 @@ class DaySet:
         self._by_kind: list[list[int] | None] = [None] * 14
 
     def possible(self) -> bool:
-        """Whether any day of any year belongs to the set."""
+        """Whether any day of any year matches."""
         dom = self._dom & _IN_EVERY_MONTH
         dow = self._dow & ANY_DAY_OF_WEEK
         if self._either and (dom or dow):
@@ -116,7 +120,7 @@ class DaySet:
         return any(self._of_kind(kind) for kind in range(14))
 
     def first(self, day: int) -> int | None:
-        """The first day of the set from `day` on, or None when none comes for decades."""
+        """The first matching day from `day` on; None if none comes within 48 years."""
         day = max(day, _YEAR_STARTS[0])
         year = bisect_right(_YEAR_STARTS, day) - 1
         for place in range(year, min(year + _SEARCH_YEARS, len(_KINDS))):
@@ -127,17 +131,17 @@ class DaySet:
         return None
 
     def count(self, low: int, high: int) -> int:
-        """How many days of the set lie in [low, high)."""
+        """The number of matching days in [low, high)."""
         return sum(end - begin for _, _, begin, end in self._years(low, high))
 
     def ascending(self, low: int, high: int) -> Iterator[int]:
-        """The days of the set in [low, high)."""
+        """The matching days in [low, high)."""
         for start, days, begin, end in self._years(low, high):
             for place in range(begin, end):
                 yield start + days[place]
 
     def descending(self, low: int, high: int) -> Iterator[int]:
-        """The days of the set in [low, high), the latest first."""
+        """The matching days in [low, high), the latest first."""
         for start, days, begin, end in reversed(list(self._years(low, high))):
             for place in range(end - 1, begin - 1, -1):
                 yield start + days[place]
@@ -171,5 +175,5 @@ class DaySet:
 
 @functools.lru_cache(maxsize=2048)
 def day_set(*, dom: int, month: int, dow: int, either: bool) -> DaySet:
-    """The shared set of these masks: ten thousand daily schedules list their days once."""
+    """The set for these masks, cached: 10,000 daily schedules share one list of days."""
     return DaySet(dom=dom, month=month, dow=dow, either=either)

@@ -1,25 +1,27 @@
-"""What clock changes do to a schedule: real time cut into stretches of wall clock.
+"""Clock changes: cuts a window of real time into parts in which local time has one UTC offset.
 
-A schedule is written for a wall clock; instants are real. Between two clock changes both run
-alike, so a window [a, b) of real time becomes a few parts of wall time, each with its offset:
+A schedule is written in local time (the wall clock of a zone); instants are real time. Between two
+clock changes local time is real time plus an offset. So a window [a, b) of real time becomes a few
+parts of local time, each with its offset:
 
-    wall clock   00 --- 01 --- 02 | 03 --- 04       spring: 02-03 is a gap. Skip: nobody looks at
-    real time    ==============|T|===========       it. Shift: what it holds runs once, at T.
+    local time   00 --- 01 --- 02 | 03 --- 04       spring: 02-03 is a gap. Skip: no run for it.
+    real time    ==============|T|===========       Shift: the runs of the gap become one run at T.
 
-    wall clock   00 --- 01 --- 02 --- 03
-                               02 --- 03 --- 04     autumn: 02-03 comes twice. Both: each counts.
-    real time    =====================|T|=======    First: the second is left out.
+    local time   00 --- 01 --- 02 --- 03
+                               02 --- 03 --- 04     autumn: 02-03 comes twice. Both: both count.
+    real time    =====================|T|=======    First: the second one does not count.
 
-Schedules that go by real minutes (a star in minute or hour, `hourly`) and those with {Skip, Both}
-take every real minute whose wall clock matches, as CronJob does: policy 0.
+Schedules that run by elapsed time (a star in minute or hour, `hourly`), and those with {Skip,
+Both}, run at every real minute whose local time matches, as in CronJob: policy 0.
 
-The rule is the same for every change of the clock, whatever its size or reason: summer time, half
-an hour on Lord Howe, a zone that moves for good, and the day that Apia left out (2011-12-30).
-Debian's cron gives up at three hours and would lose that day's runs; here a run of the missing day
-is shifted to the first instant after it, since a yearly run lost is worse than one at midnight.
+The rule is the same for all clock changes, whatever their size and reason: summer time, half an
+hour on Lord Howe, a zone that changes for good, and the day that Apia left out (2011-12-30).
+Debian's cron ignores changes of more than three hours and would lose the runs of that day. Here a
+run of the missing day is shifted to the first instant after it, because a lost yearly run is worse
+than one at midnight.
 
-Called by `due` and `expand`. Holds as long as two changes of a zone are farther apart than either
-moves the clock; a test checks that of the whole wheel since 1970.
+`due` and `expand` call `parts`. It is correct only if two changes of a zone are farther apart than
+either change moves the clock; a test checks this for all zones since 1970.
 """
 
 from bisect import bisect_right
@@ -35,7 +37,8 @@ BY_REAL_MINUTES = 0
 
 
 class Part(NamedTuple):
-    """Wall times [low, high). Usually each happens at wall - offset; in a gap, all at `gap_at`."""
+    """Local times [low, high). Each is the instant `local time - offset`; but all local times of a
+    gap become the instant `gap_at`."""
 
     low: int
     high: int
@@ -44,14 +47,14 @@ class Part(NamedTuple):
 
 
 def policy_of(*, gap: Gap, fold: Fold, by_real_minutes: bool) -> int:
-    """The two choices as bits; 0 means that every real minute counts by itself."""
+    """The two choices as bits; 0: due at every real minute whose local time matches."""
     if by_real_minutes:
         return BY_REAL_MINUTES
     return (SHIFT if gap is Gap.SHIFT else 0) | (FIRST if fold is Fold.FIRST else 0)
 
 
 def parts(zone: Zone, policy: int, a: Instant, b: Instant) -> Iterator[Part]:
-    """The wall time of [a, b), in the order of real time."""
+    """The parts of the instants [a, b), in the order of real time."""
     if a >= b:
         return
     instants, offsets = zone.spans(a)

@@ -1,11 +1,11 @@
-"""The due times of one schedule: next, between, newest, count. Scalar and bounded.
+"""The due times of one schedule: next, between, newest, count.
 
-Called through `compile_timing` by the scheduler core, by `plan` and by balance. `expand` does the
-same for thousands of schedules at once from the `row` that each due-times object carries; the
-tests hold both to one answer. start <= due < end is applied here; that a schedule must not run
-for what passed before it was created is the core's rule.
+The core, `plan` and `balance` get these objects from `compile_timing`. `expand` computes the same
+due times for thousands of schedules at once, from the `row` of each object; tests compare the two.
+startTime and endTime are applied here. That a new schedule does not run for times before its
+creation is a rule of the core, not of this module.
 
-Nothing is due before 1970 or after 9999. A next time more than 48 years away counts as never.
+Nothing is due before 1970 or after 9999. A due time more than 48 years ahead counts as none.
 """
 
 import itertools
@@ -30,14 +30,14 @@ class DueTimes(Protocol):
 
     @property
     def text(self) -> str:
-        """The timing as people say it, for status.scheduleText."""
+        """The timing in words, for status.scheduleText."""
 
     @property
     def row(self) -> bytes:
-        """The same timing for `expand`."""
+        """The same timing, packed for `expand`."""
 
     def next_after(self, t: Instant) -> Instant | None:
-        """The first due time later than t; None when there is none any more."""
+        """The first due time later than t; None if there is none."""
 
     def between(self, a: Instant, b: Instant, *, limit: int | None = None) -> list[Instant]:
         """The first `limit` due times in [a, b), ascending."""
@@ -46,11 +46,11 @@ class DueTimes(Protocol):
         """The last `limit` due times in [a, b), ascending."""
 
     def count(self, a: Instant, b: Instant) -> int:
-        """How many due times lie in [a, b); the length of the span costs next to nothing."""
+        """The number of due times in [a, b). A long span takes hardly longer than a short one."""
 
 
 class _Bounds:
-    """What all kinds share: the timing, its text, and the span start <= due < end."""
+    """The fields that all kinds of due times have: timing, text, row, and start <= due < end."""
 
     __slots__ = ("_end", "_start", "row", "text", "timing")
 
@@ -62,14 +62,14 @@ class _Bounds:
 
 
 def span_of(timing: Timing) -> tuple[Instant, Instant]:
-    """start and end as numbers within the years that are served."""
+    """startTime and endTime, limited to the years 1970 to 9999."""
     start = 0 if timing.start is None else max(0, timing.start)
     end = MAX_INSTANT if timing.end is None else min(MAX_INSTANT, timing.end)
     return start, end
 
 
 class WallDueTimes(_Bounds):
-    """Cron, hourly, and intervals of whole days in a zone: readings of a wall clock."""
+    """Cron, hourly, and intervals of whole days in a zone: due at certain local times."""
 
     __slots__ = ("_policy", "_wall", "_zone")
 
@@ -83,7 +83,7 @@ class WallDueTimes(_Bounds):
 
     def next_after(self, t: Instant) -> Instant | None:
         a = max(t + 1, self._start)
-        free_from = free_to = 0  # no reading lies in [free_from, free_to)
+        free_from = free_to = 0  # no local time in [free_from, free_to) is due
         for part in parts(self._zone, self._policy, a, min(self._end, a + _SEARCH_S)):
             if part.gap_at is not None:
                 if self._in_gap(part):
@@ -118,7 +118,7 @@ class WallDueTimes(_Bounds):
         return parts(self._zone, self._policy, max(a, self._start), min(b, self._end))
 
     def _in_gap(self, part: Part) -> bool:
-        """Whether the gap adds a run at its end that the clock does not show there anyway."""
+        """Whether a gap holds a due time, and its end is not a due time itself."""
         return (
             self._wall.count(part.low, part.high) > 0
             and self._wall.count(part.high, part.high + 1) == 0
@@ -142,7 +142,7 @@ class WallDueTimes(_Bounds):
 
 
 class EveryDueTimes(_Bounds):
-    """base + k * every in elapsed time, k = 1, 2, ...; the zone has no say."""
+    """base + k * every in elapsed time, k = 1, 2, ...; the zone makes no difference."""
 
     __slots__ = ("_pattern",)
 
@@ -180,7 +180,7 @@ class OnceDueTimes(_Bounds):
         start, end = span_of(timing)
         self._due = [instant] if start <= instant < end else []
         high = instant + 1 if self._due else instant
-        # One period before the instant and one far behind it: an interval that runs just once.
+        # An interval so long that only its first run lies in the years 1970 to 9999.
         row = pack_every_row(
             base=instant - MAX_INSTANT, every_s=MAX_INSTANT, start=instant, end=high
         )

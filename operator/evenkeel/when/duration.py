@@ -1,7 +1,7 @@
 """Durations as users write them: `25m`, `1h30m`, `2d`, `1w`.
 
-Called by `resource.read`, and wherever an interval is shown. Does not judge whether a duration
-suits its field (bounds are the caller's) and knows no fractions of a second.
+`resource.read` parses durations; `format_duration` is called wherever an interval is shown. The
+bounds of a field are checked by the caller. Durations are whole seconds.
 """
 
 import re
@@ -11,12 +11,12 @@ from evenkeel.errors import BadField
 _UNIT_S = {"w": 604_800, "d": 86_400, "h": 3_600, "m": 60, "s": 1}
 _WHOLE = re.compile(r"([0-9]+[wdhms])+", re.ASCII)
 _PART = re.compile(r"([0-9]+)([wdhms])", re.ASCII)
-_LONGEST_TEXT = 64  # keeps every number short enough to be read in no time
+_LONGEST_TEXT = 64  # int() of a very long number would take seconds
 _SHOWN = 40
 
 
 def parse_duration(text: str, *, field: str) -> int:
-    """Seconds of a duration; `field` is named in the refusal."""
+    """The seconds of a duration. A refusal names `field`."""
     if len(text) > _LONGEST_TEXT or not _WHOLE.fullmatch(text):
         shown = text if len(text) <= _SHOWN else text[:_SHOWN] + "..."
         raise BadField(

@@ -1,13 +1,14 @@
-"""The due times of thousands of schedules in one window, vectorised: what the run index is made of.
+"""Computes the due times of thousands of schedules in one window, with numpy.
 
-Called by the core for each rebuild and by balance for its picture of a day. Schedules whose wall
-clocks run alike during the window are treated together: each wall hour of the window is one 64-bit
-word per schedule (its minutes, if hour and day match), and the set bits of all words are the due
-times. Zones with a clock change in the window are cut into the same parts as in `due`.
+The core calls `expand` for each rebuild of the run index, and `balance` for the load of a day.
+Schedules whose zones have the same UTC offset during the window are computed together: each local
+hour of the window is one 64-bit word for each schedule (the bits of its minutes, if hour and day
+match), and the set bits of all words are the due times. A window with a clock change is cut into
+the same parts as in `due`.
 
-Guarantees the answer of `DueTimes.between` for every schedule. Does not sort by time (the index
-does) and does not bound the number of due times: a window of at most 7 days and the least interval
-of the settings do.
+For every schedule the result equals `DueTimes.between`. It is not sorted by time (the index sorts).
+The number of due times has no limit here: the window of at most 7 days and the setting minInterval
+limit it.
 """
 
 from collections.abc import Sequence
@@ -34,9 +35,9 @@ _T = TypeVar("_T", bound=np.generic)
 
 @dataclass(frozen=True, slots=True)
 class Expansion:
-    """Due times as (second after the window's begin, place of the schedule in the sequence).
+    """Due times as (second after the start of the window, place of the schedule in the sequence).
 
-    Grouped by ordinal, ascending inside each group.
+    They are grouped by schedule, and ascend inside each group.
     """
 
     second: NDArray[np.uint32]
@@ -59,7 +60,7 @@ def expand(dues: Sequence[DueTimes] | Columns, a: Instant, b: Instant) -> Expans
 
 
 class _Found:
-    """Collects due times, piece by piece; pieces of one schedule come in order of time."""
+    """Collects due times. Those of one schedule must be added in order of time."""
 
     def __init__(self, begin: Instant) -> None:
         self.begin = begin
@@ -106,7 +107,8 @@ def _expand_cron(table: CronColumns, a: Instant, b: Instant, found: _Found) -> N
 def _rows_by_offset(
     zones: list[int], zone: NDArray[np.intp], a: Instant, b: Instant
 ) -> list[tuple[int | None, NDArray[np.intp]]]:
-    """Rows whose wall clocks run alike in the window; None where a clock changes."""
+    """Rows grouped by the UTC offset of their zones in the window; None for zones whose clocks
+    change in it."""
     by_zone = [zone_by_number(number).quiet_offset(a, b) for number in zones]
     distinct = list(dict.fromkeys(by_zone))
     if len(distinct) == 1:
@@ -124,7 +126,7 @@ def _expand_rows(
     found: _Found,
 ) -> None:
     if not wall:
-        return  # a window inside the second pass of a repeated hour: fixed times have had theirs
+        return  # the second pass of a repeated hour: fixed times ran in the first
     words_a_row = sum(_hour_count(part) for part in wall)
     chunk = max(1, _CHUNK_WORDS // max(1, words_a_row))
     for begin in range(0, len(rows), chunk):
@@ -143,7 +145,7 @@ def _hour_count(part: Part) -> int:
 
 
 class _Minutes:
-    """Some rows of the table, and which minutes of a wall hour each of them means."""
+    """Some rows of the table, and the minutes of a local hour at which each of them is due."""
 
     def __init__(self, table: CronColumns, rows: NDArray[np.intp]) -> None:
         self._all = len(rows) == len(table.ordinal)
@@ -160,7 +162,8 @@ class _Minutes:
         return column if self._all else column[self._rows]
 
     def words(self, wall: list[Part]) -> tuple[NDArray[np.uint64], Longs]:
-        """A column of words for every wall hour and gap, and the instant of each one's bit 0."""
+        """One column of words for each local hour and gap, and the instant of bit 0 of each
+        column."""
         made: list[NDArray[np.uint64]] = []
         bases: list[int] = []
         for part in wall:
@@ -174,16 +177,16 @@ class _Minutes:
         return np.stack(made, axis=1), np.array(bases, np.int64)
 
     def _of_hour(self, hour: int, low: int, high: int) -> NDArray[np.uint64]:
-        """The minutes of one wall hour (counted from 1970) that lie in [low, high)."""
+        """The minutes of one local hour (counted from 1970) that lie in [low, high)."""
         day, hour_of_day = divmod(hour, _HOURS_A_DAY)
         begin = max(0, -((hour * HOUR_S - low) // 60))
         end = min(60, -((hour * HOUR_S - high) // 60))
         window = (1 << end) - (1 << begin) if begin < end else 0
-        means = self._day(day) & ((self._hour >> np.uint32(hour_of_day)) & np.uint32(1) != 0)
-        return np.where(means, self._minute & np.uint64(window), np.uint64(0))
+        matches = self._day(day) & ((self._hour >> np.uint32(hour_of_day)) & np.uint32(1) != 0)
+        return np.where(matches, self._minute & np.uint64(window), np.uint64(0))
 
     def _in_gap(self, gap: Part) -> NDArray[np.bool_]:
-        """Which rows have something in the gap that its end does not show anyway."""
+        """Which rows have a due time in the gap, and none at its end."""
         lost = np.zeros(len(self._minute), np.bool_)
         for hour in range(gap.low // HOUR_S, -(-gap.high // HOUR_S)):
             lost |= self._of_hour(hour, gap.low, gap.high) != 0
@@ -191,8 +194,8 @@ class _Minutes:
         return lost & ~shown
 
     def _day(self, day: int) -> NDArray[np.bool_]:
-        means = self._days.get(day)
-        if means is None:
+        matches = self._days.get(day)
+        if matches is None:
             table = self._table
             month, dom, dow = words_of_day(day)
             by_dom = (self.pick(table.dom) & np.uint32(dom)) != 0
@@ -200,9 +203,9 @@ class _Minutes:
             by_month = (self.pick(table.month) & np.uint16(month)) != 0
             both = by_dom & by_dow
             one = (by_dom | by_dow) & self.pick(table.either)
-            means = by_month & (both | one)
-            self._days[day] = means
-        return means
+            matches = by_month & (both | one)
+            self._days[day] = matches
+        return matches
 
 
 def _set_bits(words: NDArray[np.uint64], bases: Longs) -> tuple[Longs, NDArray[np.intp]]:
@@ -220,7 +223,7 @@ def _set_bits(words: NDArray[np.uint64], bases: Longs) -> tuple[Longs, NDArray[n
 
 
 def _expand_days(table: EveryColumns, a: Instant, b: Instant, found: _Found) -> None:
-    """Intervals of whole days: plain arithmetic on wall readings, part by part."""
+    """Intervals of whole days: arithmetic on local times, part by part."""
     for offset, rows in _rows_by_offset(table.zones, table.zone, a, b):
         if offset is not None:
             _expand_every(table, rows, table.base[rows] - offset, a, b, found)

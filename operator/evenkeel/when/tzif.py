@@ -1,8 +1,9 @@
-"""Reads the compiled form of a zone (RFC 8536): its clock changes and the rule for the far future.
+"""Reads a TZif file (RFC 8536): the clock changes of a zone, and the rule for later years.
 
-Called by `zone` only, with files of the pinned tzdata wheel, which are trusted to be well formed.
-zoneinfo reads the same files but hides the changes, and asking it minute by minute costs 1 us each;
-the tests compare both over every zone. Leap seconds are not applied (nor are they in the wheel).
+Only `zone` calls `read_tzif`, with files of the pinned tzdata package, which are trusted to be well
+formed. Python's zoneinfo reads the same files but does not give its callers the changes, and to ask
+it for each minute takes 1 us a minute; tests compare the two for every zone. Leap seconds are
+ignored; the package has none.
 """
 
 import datetime as dt
@@ -17,14 +18,14 @@ _EPOCH_DAY = dt.date(1970, 1, 1).toordinal()
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """offsets[i] counts before instants[i], offsets[i + 1] from it on."""
+    """offsets[i] applies before instants[i], and offsets[i + 1] from it on."""
 
     instants: list[int]
     offsets: list[int]
 
 
 def read_tzif(data: bytes) -> tuple[Changes, "Rule"]:
-    """The listed changes of a zone, and the rule that continues them."""
+    """The changes that the file lists, and the rule for the time after them."""
     at = _HEADER.size + _block_size(data, 0, time_size=4)
     _, _, _, _, _, times, types, chars = _HEADER.unpack_from(data, at)
     body = at + _HEADER.size

@@ -1,7 +1,7 @@
-"""Wall-clock patterns: which readings of a clock a schedule means, before any zone is asked.
+"""The local times at which a schedule is due, before any zone is considered.
 
-Called by `due`. Readings are seconds since 1970-01-01T00:00 on the wall, all whole numbers; that a
-reading may come twice, or never, is the business of `dst`.
+`due` uses these classes. A local time is the number of seconds from 1970-01-01T00:00 to what a
+clock in the zone shows. A local time can occur twice, or never; `dst` handles that.
 """
 
 from collections.abc import Iterator
@@ -14,23 +14,23 @@ HOUR_S = 3_600
 
 
 class Wall(Protocol):
-    """A set of wall-clock readings."""
+    """A set of local times."""
 
     def first(self, low: int) -> int | None:
-        """The first reading from `low` on; None when none comes for decades."""
+        """The first local time from `low` on; None if none comes within 48 years."""
 
     def count(self, low: int, high: int) -> int:
-        """How many readings lie in [low, high), without walking over them."""
+        """The number of local times in [low, high), without listing them."""
 
     def ascending(self, low: int, high: int) -> Iterator[int]:
-        """The readings in [low, high)."""
+        """The local times in [low, high)."""
 
     def descending(self, low: int, high: int) -> Iterator[int]:
-        """The readings in [low, high), the latest first."""
+        """The local times in [low, high), the latest first."""
 
 
 class CronWall:
-    """Every matching minute of every hour of every day of a set. All whole minutes."""
+    """A cron text: all its minutes, in all its hours, on all its days."""
 
     __slots__ = ("_days", "_hour", "_hours", "_minute", "_minutes")
 
@@ -105,7 +105,7 @@ class CronWall:
         return _lowest(hours) * HOUR_S + 60 * _lowest(self._minute) if hours else None
 
     def _count_of_day(self, second: int) -> int:
-        """How many readings of a matching day come before its `second`."""
+        """The number of local times of a matching day that lie before its `second`."""
         hour, rest = divmod(second, HOUR_S)
         total = (self._hour & ~(-1 << hour)).bit_count() * self._minutes
         if self._hour >> hour & 1:
@@ -139,7 +139,7 @@ class EveryWall:
         return range(start, max(start, high), self._every_s)
 
     def _number_from(self, low: int) -> int:
-        """The least k >= 1 whose reading is not before `low`."""
+        """The least k >= 1 whose local time is not before `low`."""
         return max(1, -((self._base - low) // self._every_s))
 
 

@@ -1,8 +1,8 @@
-"""Time zones, read from the pinned tzdata wheel and never from the machine's own files.
+"""Time zones, read from the pinned tzdata package and never from the files of the machine.
 
-Called by `compile` (is the zone known?), `dst`, `expand`, and by whoever needs a zone's wall
-clock. An unknown zone is refused and never taken for UTC. Does not follow leap seconds, nor any
-time before 1970.
+`compile` loads the zone of a timing; `dst`, `expand`, `balance` and the CLI ask it for UTC offsets.
+An unknown name is refused and never taken for UTC. Leap seconds, and times before 1970, are
+ignored.
 """
 
 import functools
@@ -18,7 +18,7 @@ from evenkeel.when.tzif import Changes, read_tzif
 MAX_INSTANT: Instant = 253_402_300_800
 """The end of the year 9999: nothing is due from here on."""
 
-_MIN_INSTANT = -2 * 86_400  # wall clocks west of Greenwich reach back before the epoch
+_MIN_INSTANT = -2 * 86_400  # local times west of Greenwich begin before the epoch
 _YEAR_S = 31_556_952
 _AHEAD_YEARS = 60
 _SHOWN = 40
@@ -34,9 +34,10 @@ class _Spans:
 
 
 class Zone:
-    """One zone: how far its wall clock is ahead of UTC, and when that changes.
+    """One zone: its UTC offset, and when the offset changes.
 
-    `number` is its place among the zones of this process: columns hold it instead of the name.
+    `number` is its place among the zones that this process has loaded: `columns` holds numbers
+    instead of names.
     """
 
     __slots__ = ("_rule", "_rule_from", "_spans", "name", "number")
@@ -44,7 +45,8 @@ class Zone:
     def __init__(self, name: str, data: bytes) -> None:
         self.name = name
         listed, self._rule = read_tzif(data)
-        # The rule continues the list, and its last entry may change nothing but the time's name.
+        # The rule applies after the last listed change. `_spans` may lack that change, because it
+        # leaves out entries that change only the name of the time.
         self._rule_from = listed.instants[-1] if listed.instants else _MIN_INSTANT
         self._spans = _from_epoch(listed)
         _zones.append(self)
@@ -52,13 +54,13 @@ class Zone:
 
     @property
     def unchanging(self) -> bool:
-        """Whether the wall clock never moves: days are then 24 hours, as in UTC."""
+        """Whether the offset never changes: each day then has 24 hours, as in UTC."""
         return not self._spans.instants and not self._rule.changes
 
     def spans(self, until: Instant) -> tuple[list[Instant], list[int]]:
-        """Clock changes at least up to `until`: offsets[i] counts before instants[i].
+        """All clock changes up to `until`, or more: offsets[i] applies before instants[i].
 
-        Lists only grow by being replaced, so a reader in another thread keeps a whole one.
+        A list is never changed, only replaced by a longer one, so another thread may read it.
         """
         spans = self._spans
         if self._rule.changes:
@@ -69,18 +71,18 @@ class Zone:
         return spans.instants, spans.offsets
 
     def offset_at(self, t: Instant) -> int:
-        """Seconds that the wall clock is ahead of UTC."""
+        """The UTC offset in seconds: positive east of Greenwich."""
         instants, offsets = self.spans(t)
         return offsets[bisect_right(instants, t)]
 
     def quiet_offset(self, a: Instant, b: Instant) -> int | None:
-        """The offset during all of [a, b), or None when a clock change has a say in it."""
+        """The offset during all of [a, b); None if a clock change affects the due times in it."""
         instants, offsets = self.spans(b)
         place = bisect_right(instants, a)
         if place < len(instants) and instants[place] < b:
             return None
         if place and instants[place - 1] + max(0, offsets[place - 1] - offsets[place]) >= a:
-            return None  # a change at a itself, or a repeated hour still going on
+            return None  # a change at `a` itself, or a repeated hour that has not ended
         return offsets[place]
 
     def _continued(self, spans: _Spans, until_year: int) -> _Spans:
@@ -96,7 +98,8 @@ class Zone:
 
 
 def _from_epoch(listed: Changes) -> _Spans:
-    """The changes from the epoch on; those that only rename the time (CET to MET) are none."""
+    """The changes of the offset from 1970 on. A change of the name alone (CET to MET) is left
+    out."""
     place = bisect_right(listed.instants, _MIN_INSTANT)
     instants: list[Instant] = []
     offsets = [listed.offsets[place]]
@@ -109,13 +112,13 @@ def _from_epoch(listed: Changes) -> _Spans:
 
 @functools.cache
 def _names() -> dict[str, str]:
-    """Every name of the wheel, by its lower case."""
+    """All names of the tzdata package, by their lower-case form."""
     text = (importlib.resources.files("tzdata") / "zones").read_text("ascii")
     return {name.lower(): name for name in text.split()}
 
 
 def load_zone(name: str) -> Zone:
-    """The zone of an IANA name, read once per process (there are about 600)."""
+    """The zone of an IANA name. Each of the about 600 zones is read once in a process."""
     known = _names().get(name.lower()) if len(name) <= 64 else None
     if known == name:
         return _load(name)
@@ -132,10 +135,10 @@ def _load(name: str) -> Zone:
 
 
 def zone_by_number(number: int) -> Zone:
-    """The zone that a column's number means."""
+    """The zone with this number."""
     return _zones[number]
 
 
 def zone_data_version() -> str:
-    """The version of the tzdata wheel in use, for metrics and reports."""
+    """The version of the tzdata package, for the log."""
     return importlib.metadata.version("tzdata")
