@@ -1,6 +1,5 @@
-"""ScheduledJobs as users write them: models, CRD, the guarded read, CronJob and file import; their
-status, and the Jobs of their runs.
+"""The resource: ScheduledJobs as users write them, their CRD, their status, the Jobs of their runs.
 
-Nothing is imported here: `read` is on the operator's hot start path and must not pay for `crd`,
-which loads the whole Kubernetes client.
+Import from the modules. This package imports none of them: every start of the operator needs `read`
+and must not wait for `crd`, which loads the whole Kubernetes client.
 """

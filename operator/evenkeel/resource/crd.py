@@ -1,7 +1,8 @@
-"""The CustomResourceDefinition, generated: `python -m evenkeel.resource.crd` prints its YAML.
+"""Generates the CustomResourceDefinition: `python -m evenkeel.resource.crd` prints its YAML.
 
-`crds/scheduledjobs.evenkeel.dev.yaml` holds this output; a test fails when they differ. It is plain
-data from `v1alpha1`, `rules` and `template_schema`. Nothing imports this module at run time.
+`crds/scheduledjobs.evenkeel.dev.yaml` holds this output, and a test fails when they differ. The
+schema comes from `v1alpha1`, `v1alpha1_status`, `rules` and `template_schema`. The operator does
+not import this module.
 """
 
 import sys
@@ -105,14 +106,14 @@ def _spec() -> Json:
 
 
 class _Dumper(yaml.SafeDumper):
-    """Block style without anchors; the leaves of the Job template in one line each."""
+    """YAML in block style without anchors. Small objects stand on one line."""
 
     def ignore_aliases(self, _data: Any) -> bool:
         return True
 
 
 def render(out: TextIO) -> None:
-    """The manifest as YAML. Same models, same bytes."""
+    """Write the manifest as YAML. The same models always give the same bytes."""
     out.write(HEADER)
     yaml.dump(crd(), out, Dumper=_Dumper, sort_keys=False, default_flow_style=None, width=100)
 

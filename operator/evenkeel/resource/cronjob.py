@@ -1,8 +1,9 @@
-"""A CronJob manifest -> the ScheduledJob that equals it, as its owner would write it.
+"""Converts a CronJob manifest into the ScheduledJob that it becomes.
 
-Called by `manifest`, so `evenkeel plan` and `load` answer "what would this set of CronJobs do
-here". The fields are CronJob's own and their defaults are ours: whoever wants CronJob's daylight
-saving to the letter adds `dst: {gap: Skip, fold: Both}`. The result is raw: `read` judges it.
+`manifest` calls `from_cronjob`, so `evenkeel plan` and `load` show what a set of CronJobs would do
+here. All fields of the CronJob are copied; fields that it does not set get the defaults of a
+ScheduledJob, so daylight saving is not treated exactly as CronJob treats it (that would be
+`dst: {gap: Skip, fold: Both}`). The result is not checked here: `read` does that.
 """
 
 import re
@@ -26,7 +27,8 @@ SAME_FIELDS = (
     "successfulJobsHistoryLimit",
     "failedJobsHistoryLimit",
 )
-"""Names and meanings of a CronJob that hold for a ScheduledJob too; with schedule: all it has."""
+"""The fields that CronJob and ScheduledJob have with the same meaning. CronJob has no other but
+`schedule`."""
 
 _EVERY = re.compile(r"\s*@every\s+(\S+)\s*", re.ASCII)
 _GO_DURATION = re.compile(r"\+?(?:[0-9]{1,12}(?:\.[0-9]{0,9})?(?:h|ms|m|s))+", re.ASCII)
@@ -35,12 +37,12 @@ _UNIT_S = {"h": Decimal(3600), "m": Decimal(60), "s": Decimal(1), "ms": Decimal(
 
 
 def is_cronjob(raw: Mapping[str, Any]) -> bool:
-    """Whether this is a CronJob of a version we know."""
+    """Whether this is a CronJob of a known version."""
     return raw.get("kind") == CRONJOB_KIND and raw.get("apiVersion") in CRONJOB_VERSIONS
 
 
 def from_cronjob(raw: Mapping[str, Any]) -> dict[str, Any]:
-    """The raw ScheduledJob; BadField where a CronJob says what a ScheduledJob cannot."""
+    """The ScheduledJob. BadField if the CronJob has a schedule that a ScheduledJob cannot have."""
     spec = raw.get("spec")
     if not isinstance(spec, Mapping):
         raise BadField("spec", "must be an object")
@@ -62,7 +64,7 @@ def _when(spec: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _every(text: str) -> str:
-    """`@every 1h30m` as interval.every; parts of a second are dropped, as CronJob drops them."""
+    """`@every 1h30m` as interval.every. Fractions of a second are dropped, as CronJob does."""
     match = _EVERY.fullmatch(text)
     if match is None or _GO_DURATION.fullmatch(match[1]) is None:
         raise BadField(

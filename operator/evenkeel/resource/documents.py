@@ -1,8 +1,8 @@
-"""Files, directories and standard input -> the objects in them, as `kubectl apply -f` finds them.
+"""Reads the objects in files, directories and standard input, as `kubectl apply -f` reads them.
 
-Called by `manifest`. Multi-document YAML, JSON and Lists; what cannot be parsed becomes a Problem
-and does not hide its neighbours. What the objects are is not looked at here. The only module of
-this room that opens files.
+`manifest` calls `objects`. Files may be YAML with several documents, JSON, or Lists. A document
+that cannot be parsed becomes a Problem, and the others are read all the same. The kind of an object
+is not looked at. This is the only module of the package that opens files.
 """
 
 import json
@@ -17,13 +17,14 @@ from evenkeel.resource import yaml12
 
 STDIN = "-"
 SUFFIXES = (".yaml", ".yml", ".json")
-"""What kubectl takes from a directory; a file named outright may be called anything."""
+"""Of a directory only these files are read, as kubectl does. A file that is named may have any
+name."""
 
 FILE_BYTES_MAX = 256 * 1024 * 1024
-"""A set of 100,000 ScheduledJobs is 100 MB; beyond that somebody named the wrong file."""
+"""100,000 ScheduledJobs take 100 MB: a larger file is probably the wrong one."""
 
 LISTS_MAX = 8
-"""Lists within Lists."""
+"""Depth of Lists within Lists. Without a limit recursion would end in a traceback."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +38,7 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """Something a person must mend. `name` and `field` are empty where they cannot be known."""
+    """A mistake that a person must mend. `name` and `field` are empty if they are not known."""
 
     source: str
     index: int
@@ -51,7 +52,8 @@ class Problem:
 
 
 def objects(path: str, *, stdin: Callable[[], str], problems: list[Problem]) -> Iterator[Found]:
-    """Every object of a file, a directory (sorted, not below it, as kubectl) or `-`."""
+    """All objects of a file, of the files in a directory (sorted, without subdirectories, as
+    kubectl does), or of standard input."""
     if path == STDIN:
         yield from documents(stdin(), source="stdin", problems=problems)
         return
@@ -62,7 +64,7 @@ def objects(path: str, *, stdin: Callable[[], str], problems: list[Problem]) -> 
 
 
 def documents(text: str, *, source: str, problems: list[Problem]) -> Iterator[Found]:
-    """Every object of a text; one that cannot be parsed does not hide its neighbours."""
+    """All objects of a text. A document that cannot be parsed becomes a problem."""
     index = 0
     for chunk, line in _chunks(text):
         try:
@@ -72,7 +74,7 @@ def documents(text: str, *, source: str, problems: list[Problem]) -> Iterator[Fo
             problems.append(Problem(source, index, "", "", _syntax(wrong, first_line=line)))
             continue
         for document in parsed:
-            if document is None:  # only comments, or the nothing before the first separator
+            if document is None:  # only comments, or nothing before the first separator
                 continue
             for item in _spread(document):
                 index += 1
@@ -124,7 +126,8 @@ def _unreadable(path: Path, wrong: OSError) -> Problem:
 
 
 def _chunks(text: str) -> Iterator[tuple[str, int]]:
-    """The text between separators, as kubectl cuts it, with the line it begins at."""
+    """The texts between separators, as kubectl splits them, each with the number of its first
+    line."""
     start = 1
     lines: list[str] = []
     for number, line in enumerate(text.split("\n"), start=1):
@@ -150,7 +153,7 @@ def _parse(chunk: str) -> Iterator[Any]:
 
 
 def _parse_json(text: str) -> list[Any] | None:
-    """One JSON value after another; None where it is YAML that begins with a brace."""
+    """All JSON values of a text. None if the text is not JSON: YAML may begin with a brace too."""
     decoder = json.JSONDecoder(parse_constant=_no_constant)
     out, at = [], 0
     while at < len(text):
@@ -169,7 +172,8 @@ def _no_constant(text: str) -> Any:
 
 
 def _spread(document: Any, depth: int = 0) -> Iterator[Any]:
-    """The items of a List, of Lists in it, and of `kubectl get -o json`."""
+    """The items of a List, and of the Lists in it. What `kubectl get -o json` prints is a List
+    too."""
     is_list = (
         isinstance(document, Mapping)
         and str(document.get("kind", "")).endswith("List")
@@ -178,7 +182,7 @@ def _spread(document: Any, depth: int = 0) -> Iterator[Any]:
     if not is_list or depth > LISTS_MAX:
         yield document
         return
-    # ScheduledJobList names the kind of its items once, for all of them
+    # The items of a ScheduledJobList need no kind of their own.
     common = {"apiVersion": document.get("apiVersion"), "kind": document["kind"][: -len("List")]}
     for item in document["items"]:
         if isinstance(item, Mapping) and "kind" not in item and common["kind"]:

@@ -1,8 +1,8 @@
-"""Manifests -> schedules: ScheduledJobs and CronJobs of a set of files, judged one by one.
+"""Reads the schedules of a set of files: ScheduledJobs, and CronJobs as ScheduledJobs.
 
-Called by `evenkeel plan` and `load`. A bad object becomes a Problem with file, object and field,
-and the rest is still read; kinds that are none of ours become Notes. Fields that are not in the
-CRD are refused here, as kubectl's strict validation refuses them; `read` alone ignores them.
+`evenkeel plan` and `load` call `load`. A wrong object becomes a Problem with file, object and
+field, and the others are read all the same. An object of another kind becomes a Note. A field that
+the CRD does not have is refused here, as kubectl's strict validation does; `read` ignores it.
 """
 
 import re
@@ -24,7 +24,7 @@ _SUBDOMAIN = re.compile(rf"{_LABEL.pattern}(\.{_LABEL.pattern})*")
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """Something left out on purpose."""
+    """An object that was ignored, because it is neither a ScheduledJob nor a CronJob."""
 
     source: str
     index: int
@@ -36,7 +36,7 @@ class Note:
 
 @dataclass(slots=True)
 class Manifests:
-    """What was found, in the order of files and documents."""
+    """The schedules, problems and notes, in the order of files and documents."""
 
     schedules: list[Schedule] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
@@ -50,7 +50,7 @@ def load(
     created: Instant,
     min_interval_s: int = 10,
 ) -> Manifests:
-    """The schedules of all paths. `created` is when they count from: no API server has set it."""
+    """The schedules of all paths. `created` is their creation time, which no API server has set."""
     out = Manifests()
     seen: dict[str, Found] = {}
     for path in paths:
@@ -89,17 +89,17 @@ def _take(
         return
     first = seen.setdefault(result.key, found)
     if first is not found:
-        sentence = f"is there twice: first in {first.source}, document {first.index}"
+        sentence = f"is defined twice: first in {first.source}, document {first.index}"
         out.problems.append(Problem(found.source, found.index, name, "metadata.name", sentence))
         return
-    # without an API server there is no uid; the name is as unique within one set of manifests
+    # There is no uid without an API server. The name is unique in a set of manifests, too.
     out.schedules.append(replace(result, created=created, uid=result.uid or result.key))
 
 
 def _leave_out(raw: Mapping[str, Any], found: Found, out: Manifests) -> None:
     kind, version = raw.get("kind"), raw.get("apiVersion")
     if not isinstance(kind, str) or not isinstance(version, str):
-        sentence = "is no Kubernetes object: kind and apiVersion are required"
+        sentence = "is not a Kubernetes object: kind and apiVersion are required"
         out.problems.append(Problem(found.source, found.index, _name(raw), "", sentence))
     elif kind == KIND and version.partition("/")[0] == GROUP:
         sentence = f"{version[:80]} is not known; write {API_VERSION}"
@@ -120,7 +120,7 @@ def _name(raw: Mapping[str, Any]) -> str:
 
 
 def _refuse_name(raw: Mapping[str, Any]) -> None:
-    """What the API server would say of it; that one is there at all, `read` asks."""
+    """Refuse a name that the API server would refuse. A missing name is refused by `read`."""
     metadata = raw.get("metadata")
     if not isinstance(metadata, Mapping):
         return
@@ -136,7 +136,7 @@ def _refuse_name(raw: Mapping[str, Any]) -> None:
 
 
 def _refuse_unknown(raw: Mapping[str, Any]) -> None:
-    """A misspelt field, which kubectl's strict validation refuses and the models would ignore."""
+    """Refuse a misspelt field, as kubectl's strict validation does. The models would ignore it."""
     spec = raw.get("spec")
     if isinstance(spec, Mapping):
         _refuse_unknown_in(spec, Spec, "spec")
@@ -153,7 +153,7 @@ def _refuse_unknown_in(part: Mapping[str, Any], model: type[Part], path: str) ->
 
 
 def _model_in(annotation: Any) -> type[Part] | None:
-    """The model of `DstSpec` and of `DstSpec | None`."""
+    """The model of a field whose type is `DstSpec` or `DstSpec | None`; None for other types."""
     for choice in (annotation, *getattr(annotation, "__args__", ())):
         if isinstance(choice, type) and issubclass(choice, Part):
             return choice

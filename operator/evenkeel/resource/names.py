@@ -1,4 +1,4 @@
-"""What a ScheduledJob is called in a cluster; every other module takes it from here."""
+"""The API group, version and kind of the ScheduledJob. Other modules import these names."""
 
 GROUP = "evenkeel.dev"
 VERSION = "v1alpha1"

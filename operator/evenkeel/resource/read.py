@@ -1,12 +1,12 @@
-"""The one guarded edge: whatever stands in a ScheduledJob -> Schedule | Rejection.
+"""Reads a ScheduledJob, whatever it contains, into a Schedule or a Rejection.
 
-Called for every watch event, for the list at start (10,000 reads within a second of CPU) and by
-`evenkeel plan`. It never raises: a malformed object becomes a sentence for its owner and the other
-schedules do not notice. Pydantic checks shapes, `rules` what fields mean together, `when` that the
-timing is possible. The Job template is not validated here (the API server has done so, and proves
-it again by a dry run); it becomes bytes.
+`read` is called for every watch event, for each object of the list at start (10,000 of them take a
+second of CPU), and by `evenkeel plan`. It never raises: a wrong object becomes a Rejection with a
+sentence for its owner, and other schedules do not notice. Pydantic checks the shape, `rules` checks
+fields that depend on one another, and `when` checks that the timing is possible. The Job template
+is not checked (the API server checks it, by the CRD and by a dry run); it is kept as bytes.
 
-It does NOT promise that a Schedule ever runs again: a past `at` is an accepted schedule.
+An accepted schedule need not ever run: an `at` in the past is accepted.
 """
 
 import hashlib
@@ -41,27 +41,27 @@ from evenkeel.when import compile_timing, format_duration, parse_duration
 from evenkeel.when.compile import LONGEST_INTERVAL_S
 
 QUOTED_MAX = 200
-"""Characters of somebody else's text in a sentence: conditions and Events hold 1,024."""
+"""At most so many characters of an error message are quoted: an Event can hold 1,024 in all."""
 
 HASH_BYTES = 10
-"""80 bits: among a million templates a collision is a one in 10^12 event; 16 base32 characters."""
+"""80 bits: among a million templates two have the same hash with a probability of 10^-12."""
 
 
 def read(raw: Mapping[str, Any], *, min_interval_s: int = 10) -> Schedule | Rejection:
-    """What the operator understands of an object, or why it cannot."""
+    """The schedule of an object, or the reason for which it is not accepted."""
     uid, ns, name, generation = "", "", "", 0
     try:
         uid, ns, name, generation = _identity(raw)
         return _schedule(raw, min_interval_s=min_interval_s)
     except BadField as mistake:
         return Rejection(uid, ns, name, generation, mistake.field, mistake.sentence, mistake.reason)
-    except Exception as surprise:  # noqa: BLE001 - the edge: one bad object must not stop the rest
+    except Exception as surprise:  # noqa: BLE001 - one bad object must not stop the others
         sentence = f"the object could not be read ({type(surprise).__name__})"
         return Rejection(uid, ns, name, generation, "", sentence, "Unreadable")
 
 
 def read_spec(raw: object) -> Spec:
-    """Shape and rules of a spec; BadField with the full path of the first thing wrong."""
+    """The spec, checked by shape and rules. BadField names the first mistake with its full path."""
     if not isinstance(raw, Mapping):
         raise BadField("spec", "must be an object")
     try:
@@ -131,7 +131,7 @@ def _schedule(raw: Mapping[str, Any], *, min_interval_s: int) -> Schedule:
 
 
 def _created(raw: Mapping[str, Any]) -> int:
-    """0 for a manifest that no API server has seen; its caller says when it counts from."""
+    """The creation time. 0 for a manifest that no API server has seen: its caller sets the time."""
     stamp = raw["metadata"].get("creationTimestamp")
     if stamp is None:
         return 0
@@ -198,7 +198,8 @@ def _at(spec: Spec) -> At:
 
 
 def _prove(timing: Timing, *, seed: str) -> None:
-    """Let `when` compile it: zone known, cron possible. A placement is still to be found."""
+    """Refuse a timing that `when` cannot compile. An interval without offset is checked with offset
+    0."""
     if isinstance(timing.rule, Interval) and timing.rule.offset_s is None:
         timing = replace(timing, rule=replace(timing.rule, offset_s=0))
     try:
@@ -206,7 +207,7 @@ def _prove(timing: Timing, *, seed: str) -> None:
     except BadField as mistake:
         reason = mistake.reason if mistake.reason != "Invalid" else "InvalidSchedule"
         if mistake.field == "timeZone":
-            reason = "UnknownTimeZone"  # the word that CronJob's controller uses
+            reason = "UnknownTimeZone"  # the reason that CronJob's controller uses
         raise BadField(f"spec.{mistake.field}", mistake.sentence, reason=reason) from None
 
 
@@ -231,7 +232,7 @@ def _template(template: dict[str, Any]) -> bytes:
     if job_spec.get("manualSelector"):
         raise BadField("spec.jobTemplate.spec.manualSelector", MANUAL_SELECTOR)
     try:
-        # sorted: the same template in another order of keys is the same template
+        # Sorted: a template whose keys only changed their order must keep its hash.
         return orjson.dumps(template, option=orjson.OPT_SORT_KEYS)
     except TypeError as wrong:  # too deep, an integer beyond 64 bits, half a surrogate pair
         sentence = f"cannot be sent as JSON: {str(wrong)[:QUOTED_MAX]}"

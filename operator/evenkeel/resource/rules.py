@@ -1,8 +1,8 @@
-"""What fields of a spec mean together: one table, said by the API server and by `read` alike.
+"""Rules about fields of a spec that depend on one another, checked by the API server and by `read`.
 
-Each rule is written twice, side by side: in CEL for the CRD and in Python for objects that passed
-no such API server (files, an older CRD, objects edited in etcd). A cluster test sends one list of
-bad specs both ways and compares the sentences.
+Each rule has two forms: CEL for the CRD, and Python for objects that no API server has checked with
+this CRD (files, an older CRD, objects changed in etcd). A cluster test sends a list of bad specs
+through both and compares the sentences.
 """
 
 import re
@@ -18,7 +18,7 @@ from evenkeel.resource.v1alpha1 import KINDS, Spec
 WORKS_WITH: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ("dayMatch", "has(self.dayMatch)", ("schedule",)),
     ("dst", "has(self.dst)", ("schedule", "interval")),
-    # UTC is the default, which the API server writes into every object
+    # The API server writes the default, UTC, into every object.
     (
         "timeZone",
         "has(self.timeZone) && self.timeZone != 'UTC'",
@@ -27,7 +27,7 @@ WORKS_WITH: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ("placement.window", "has(self.placement) && has(self.placement.window)", ("interval",)),
     ("placement.pinned", "has(self.placement) && self.placement.pinned", ("interval",)),
 )
-"""(field, when it is there, kinds of schedule it does something for)."""
+"""(field, CEL for "the field is set", the kinds of schedule in which the field has an effect)."""
 
 
 SELECTOR = "selector is chosen by Kubernetes, as in a CronJob: remove it"
@@ -36,7 +36,7 @@ MANUAL_SELECTOR = "manualSelector is not supported, as in a CronJob: remove it"
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """`holds` in Python and `cel` in the CRD say the same of a spec."""
+    """One rule. `holds` in Python and `cel` in the CRD must accept the same specs."""
 
     field: str
     cel: str
@@ -51,11 +51,11 @@ class Rule:
 
 
 def kinds_of(spec: Spec) -> list[str]:
-    """Which of schedule, hourly, interval, at are there: one, if the spec is right."""
+    """Which of schedule, hourly, interval and at are set: one, if the spec is right."""
     return [kind for kind in KINDS if getattr(spec, kind) is not None]
 
 
-def _is_there(spec: Spec, field: str) -> bool:
+def _is_set(spec: Spec, field: str) -> bool:
     match field:
         case "dayMatch":
             return spec.day_match is not None
@@ -74,7 +74,7 @@ def _useless(field: str, there: str, works_with: tuple[str, ...], kind: str) -> 
         field=field,
         cel=f"!({there} && has(self.{kind}))",
         sentence=f"{field} works with {_names(works_with)} only, not with {kind}",
-        holds=lambda spec: getattr(spec, kind) is None or not _is_there(spec, field),
+        holds=lambda spec: getattr(spec, kind) is None or not _is_set(spec, field),
     )
 
 
@@ -84,9 +84,7 @@ def _whole_days_only(field: str, there: str) -> Rule:
         cel=f"!({there}) || !has(self.interval) || {_WHOLE_DAYS_CEL}",
         sentence=f"{field} works with whole days only: write interval.every in d or w",
         holds=lambda spec: (
-            not _is_there(spec, field)
-            or spec.interval is None
-            or _is_whole_days(spec.interval.every)
+            not _is_set(spec, field) or spec.interval is None or _is_whole_days(spec.interval.every)
         ),
     )
 
@@ -105,7 +103,7 @@ _PARTS = " + ".join(
     f".map(x, int(x.substring(0, x.size() - 1)) * {seconds}).sum()"
     for unit, seconds in _UNIT_S.items()
 )
-# ten digits and more would overflow CEL's integers; no interval of 366 days needs them
+# Numbers of ten digits and more could overflow CEL's integers; no valid interval has one.
 _WHOLE_DAYS_CEL = f"(!self.interval.every.matches('[0-9]{{10}}') && ({_PARTS}) % 86400 == 0)"
 
 
@@ -141,13 +139,13 @@ def _rules() -> Iterator[Rule]:
         field="placement.window",
         cel=f"!(has(self.placement) && has(self.placement.window) && {_HAS_OFFSET})",
         sentence="placement.window works without interval.offset only: an offset already says when",
-        holds=lambda spec: not (_is_there(spec, "placement.window") and _is_fixed(spec)),
+        holds=lambda spec: not (_is_set(spec, "placement.window") and _is_fixed(spec)),
     )
     yield Rule(
         field="placement.pinned",
         cel=f"!(has(self.placement) && self.placement.pinned && {_HAS_OFFSET})",
         sentence="placement.pinned works without interval.offset only: an offset is never moved",
-        holds=lambda spec: not (_is_there(spec, "placement.pinned") and _is_fixed(spec)),
+        holds=lambda spec: not (_is_set(spec, "placement.pinned") and _is_fixed(spec)),
     )
     yield _whole_days_only("placement.window", "has(self.placement) && has(self.placement.window)")
     yield _whole_days_only("dst", "has(self.dst)")

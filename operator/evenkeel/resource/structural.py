@@ -1,11 +1,11 @@
-"""JSON schema as pydantic writes it -> structural schema as the API server takes it.
+"""Converts JSON schema, as pydantic generates it, to the structural schema that a CRD needs.
 
-Called by `crd`. It knows the shapes that our models produce and raises on any other: a wrong
-guess would surface as a refused CRD in somebody's cluster.
+`crd` calls `structural`. It knows the constructs that our models produce and raises for any other:
+otherwise an API server would refuse the CRD, in somebody's cluster.
 
-Optional[X] becomes a nullable X. The API server prunes nulls of other fields on create and update,
-but refuses them in a server-side apply; charts render `timeZone: null` all the time, and null is
-how one field is exchanged for another. CEL's has() is false for a null.
+Optional[X] becomes a nullable X. Of a field that is not nullable, the API server drops a null on
+create and update, but refuses it in a server-side apply. Charts often render `timeZone: null`, and
+a user who replaces one field by another sets the old one to null. CEL's has() is false for a null.
 """
 
 from collections.abc import Mapping
@@ -28,17 +28,17 @@ KEPT = (
     "required",
     "nullable",
 )
-"""OpenAPI keywords that pass as they are; `title` and the like are noise in a CRD."""
+"""Keywords that are copied. Others, such as `title`, have no use in a CRD."""
 
 INT_OR_STRING = {"x-kubernetes-int-or-string": True}
 
 
 class NotStructuralError(ValueError):
-    """A model uses a shape that this pass does not know."""
+    """A model has a construct that `structural` does not know."""
 
 
 def structural(schema: Mapping[str, Any]) -> Json:
-    """The schema with references inlined, nulls dropped and nothing the API server refuses."""
+    """The schema with references inlined, and with nullable fields instead of unions with null."""
     return _convert(schema, schema.get("$defs", {}), ())
 
 
@@ -48,7 +48,7 @@ def _convert(schema: Mapping[str, Any], defs: Mapping[str, Any], inside: tuple[s
         if name in inside:
             raise NotStructuralError(f"{name} holds itself; a CRD cannot say that")
         beside = {key: value for key, value in schema.items() if key != "$ref"}
-        # beside wins: the description of the field says more than that of its type
+        # The field overrides its type: its description says more.
         return _convert({**defs[name], **beside}, defs, (*inside, name))
     if "anyOf" in schema:
         return _convert(_without_null(schema), defs, inside)

@@ -1,8 +1,10 @@
-"""The structural schema of a Job template, from the models of the pinned `kubernetes` package.
+"""Makes the structural schema of a Job template, from the models of the pinned `kubernetes`
+package.
 
-Called by `crd` only: importing it loads the Kubernetes client (about a second), and generating
-needs no server. The schema catches wrong types and the emptiest omissions at apply time; it does
-not replace the API server's validation of Jobs, and no field that it does not know is lost.
+Only `crd` imports this module: the import loads the Kubernetes client, which takes a second. With
+this schema the API server refuses wrong types, and templates without the most important fields,
+when a ScheduledJob is applied. The schema does not replace the API server's validation of Jobs.
+Fields that the schema does not know are kept.
 """
 
 from collections.abc import Mapping
@@ -26,9 +28,9 @@ REQUIRED: Mapping[str, tuple[str, ...]] = {
     "V1Volume": ("name",),
     "V1VolumeMount": ("name", "mountPath"),
 }
-"""What the API refuses to be without. Not all that OpenAPI calls required: it lists fields that
-the API server fills in (onPodConditions.status) or takes as empty (iscsi.lun, a header's value),
-and a CronJob that works must work here."""
+"""The fields without which the API server refuses a Job. OpenAPI calls more fields required, but
+the API server fills some of them in (onPodConditions.status) or takes them as empty (iscsi.lun, a
+header's value), and a template that works in a CronJob must work here."""
 
 QUANTITIES = frozenset(
     {
@@ -41,16 +43,17 @@ QUANTITIES = frozenset(
         ("V1ResourceFieldSelector", "divisor"),
     }
 )
-"""The client's models call a quantity a string; manifests write `cpu: 1` and `cpu: 0.5` too."""
+"""Fields that are quantities. The models call them strings, but manifests have `cpu: 1` and
+`cpu: 0.5` too."""
 
 LEFT_OUT = frozenset({("V1PodSpec", "ephemeralContainers")})
-"""No Pod template may have them, and they are a tenth of the whole schema."""
+"""No Pod template may have this field, and it is a tenth of the whole schema."""
 
 NULLABLE = {"nullable": True}
-"""`resources:` with nothing behind it is what charts render, and what a CronJob accepts."""
+"""Charts render `resources:` without a value, and a CronJob accepts it."""
 
 ANY_QUANTITY = PRESERVE
-"""No type at all: int-or-string would refuse `cpu: 0.5`, which Kubernetes takes."""
+"""No type: int-or-string would refuse `cpu: 0.5`, which Kubernetes accepts."""
 
 _STRINGS: Json = {"type": "object", "additionalProperties": {"type": "string"}}
 _METADATA: Json = {
@@ -71,7 +74,7 @@ _SELECTOR_RULES = [
 
 
 def job_template_schema() -> Json:
-    """JobTemplateSpec without descriptions, preserving fields of newer Kubernetes versions."""
+    """The schema of JobTemplateSpec, without descriptions. Unknown fields are preserved."""
     schema = V1JobTemplateSpec.model_json_schema(by_alias=True, mode="serialization")
     defs = schema["$defs"]
     out = _object("V1JobTemplateSpec", schema, defs)
@@ -118,7 +121,7 @@ def _value(schema: Json, defs: Mapping[str, Json]) -> Json:
             return {"type": "array", "items": _value(items, defs)}
         case {"type": "object", "additionalProperties": {"type": str(kind)}}:
             return {"type": "object", "additionalProperties": {"type": kind}}
-        case {"type": "object", "additionalProperties": True}:  # a struct without fields, as yet
+        case {"type": "object", "additionalProperties": True}:  # an object that has no fields yet
             return {"type": "object", **PRESERVE}
         case {"type": "string" | "integer" | "boolean" | "number" as kind}:
             return {"type": kind}

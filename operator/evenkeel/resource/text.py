@@ -1,8 +1,9 @@
-"""Text fields of the resource: patterns that speak, and RFC 3339 instants.
+"""Types for the text fields of the resource: patterns with a sentence each, and RFC 3339 times.
 
-`v1alpha1` annotates its string fields with `Spoken` and `InstantText`: one pattern with one
-sentence, checked by the API server (pattern and CEL message) and by `read` (the same sentence).
-What a text means (is the zone known, is the cron possible) is not decided here.
+`v1alpha1` annotates its string fields with `PatternText` and `InstantText`. Each pattern has the
+sentence that is shown if the text does not match, by the API server (CEL message) and by `read`.
+Only the form of a text is checked: whether a zone exists, or a cron text is possible, `when`
+checks.
 """
 
 import datetime
@@ -38,31 +39,33 @@ def cel(rule: str, message: str, *, path: str | None = None) -> dict[str, JsonVa
 
 
 def cel_text(text: str) -> str:
-    """A CEL string literal; unescaped, a backslash of a pattern would be an escape of CEL."""
+    """A CEL string literal. Backslashes of a pattern are escaped, or CEL would read them as
+    escapes."""
     return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
-def said(sentence: str) -> PydanticCustomError:
-    """A validation error whose message is exactly the sentence, whatever braces it holds."""
-    return PydanticCustomError("said", "{sentence}", {"sentence": sentence})
+def refusal(sentence: str) -> PydanticCustomError:
+    """A validation error whose message is exactly the sentence, even if it contains braces."""
+    return PydanticCustomError("refused", "{sentence}", {"sentence": sentence})
 
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """What the text fields share: a core schema with a check, and a structural JSON schema.
+    """The base of the text types: a check for pydantic, and keywords for the CRD.
 
-    Length is bounded because CEL's cost estimate is over any budget for unbounded strings.
+    Every text has a greatest length: without it CEL's estimated cost exceeds the API server's
+    limit.
     """
 
     longest: int
     shortest: ClassVar[int] = 1
 
     def check(self, value: str) -> str:
-        """The value, or a `said` error."""
+        """Return the value, or raise a `refusal`."""
         raise NotImplementedError
 
     def published(self) -> dict[str, Any]:
-        """Keywords for the CRD beside type and lengths."""
+        """Keywords for the CRD, in addition to type and lengths."""
         raise NotImplementedError
 
     def __get_pydantic_core_schema__(
@@ -80,10 +83,11 @@ class Text:
 
 
 @dataclass(frozen=True, slots=True)
-class Spoken(Text):
-    """Every pattern of `must` matches and none of `never` is found, or its sentence is said.
+class PatternText(Text):
+    """A text that matches every pattern of `must` and contains no pattern of `never`.
 
-    The last of `must` is also published as OpenAPI `pattern`, for editors that know no CEL.
+    Each pattern has the sentence of its refusal. The last pattern of `must` is also published as
+    OpenAPI `pattern`, for editors that do not know CEL.
     """
 
     must: tuple[tuple[str, str], ...]
@@ -92,11 +96,11 @@ class Spoken(Text):
     def check(self, value: str) -> str:
         for pattern, sentence in self.never:
             if _compiled(pattern).search(value) is not None:
-                raise said(sentence)
+                raise refusal(sentence)
         for pattern, sentence in self.must:
-            # fullmatch: Python's $ would let a trailing line feed through, RE2's does not
+            # fullmatch: Python's $ also matches before a trailing line feed, that of CEL does not
             if _compiled(pattern).fullmatch(value) is None:
-                raise said(sentence)
+                raise refusal(sentence)
         return value
 
     def published(self) -> dict[str, Any]:
@@ -111,7 +115,7 @@ class Spoken(Text):
 
 @dataclass(frozen=True, slots=True)
 class InstantText(Text):
-    """An RFC 3339 time of the spec; CEL sees `format: date-time` as a timestamp."""
+    """An RFC 3339 time. With `format: date-time`, CEL reads the field as a timestamp."""
 
     longest: int = 40
 
@@ -119,7 +123,7 @@ class InstantText(Text):
         try:
             parse_instant(value)
         except ValueError as mistake:
-            raise said(str(mistake)) from None
+            raise refusal(str(mistake)) from None
         return value
 
     def published(self) -> dict[str, Any]:
@@ -135,7 +139,7 @@ def _compiled(pattern: str) -> re.Pattern[str]:
 
 
 def parse_instant(text: str) -> Instant:
-    """RFC 3339 to whole seconds UTC; ValueError with a sentence for people."""
+    """The instant of an RFC 3339 text. ValueError with a sentence for the owner if it is wrong."""
     match = _RFC3339.fullmatch(text)
     if match is None:
         raise ValueError(RFC3339)
@@ -143,7 +147,9 @@ def parse_instant(text: str) -> Instant:
         raise ValueError(WHOLE_SECONDS)
     try:
         instant = datetime.datetime.fromisoformat(match[1] + match[3])
-    except ValueError:  # 31 February, hour 25, offset +99:99: right in shape, no such time
+    except (
+        ValueError
+    ):  # of the right form, but there is no such time: 31 February, hour 25, offset +99:99
         raise ValueError(RFC3339) from None
     seconds = round((instant - _EPOCH).total_seconds())
     if not 0 <= seconds <= LAST:
@@ -152,5 +158,5 @@ def parse_instant(text: str) -> Instant:
 
 
 def parse_clock(text: str) -> int:
-    """`HH:MM`, already matched against CLOCK_PATTERN, to seconds after midnight."""
+    """Seconds after midnight of `HH:MM`. The text must match CLOCK_PATTERN."""
     return int(text[:2]) * 3600 + int(text[3:5]) * 60

@@ -1,11 +1,12 @@
-"""The ScheduledJob as users write it: every field of the spec, bounds, defaults, sentences.
+"""The spec of a ScheduledJob: all fields, with bounds, defaults and descriptions.
 
-`crd` turns these models into the CRD, `read` checks objects with them. They describe shape only:
-what fields mean together stands in `rules`, what a timing means in `evenkeel.when`. Nobody keeps
-these objects: `read` makes a slim `model.Schedule` of them and drops them.
+`crd` makes the CRD from these models, and `read` checks objects with them. They check single fields
+only: `rules` checks fields that depend on one another, and `evenkeel.when` checks timings. `read`
+makes a smaller `model.Schedule` of a spec and does not keep the spec.
 
-A field whose presence a rule forbids for some kinds of schedule (dst, dayMatch) has no default in
-the schema: the API server would fill it in and the rule could no longer tell who wrote it.
+A field that a rule forbids for some kinds of schedule (dst, dayMatch) has no default in the schema:
+the API server would fill the default in, and the rule would refuse objects whose owner did not set
+the field.
 """
 
 from typing import Annotated, Any
@@ -14,16 +15,16 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue, WithJsonSchema, mo
 from pydantic.alias_generators import to_camel
 
 from evenkeel.model import Concurrency, DayMatch, Fold, Gap, MissedRuns
-from evenkeel.resource.text import CLOCK_PATTERN, DURATION_PATTERN, InstantText, Spoken
+from evenkeel.resource.text import CLOCK_PATTERN, DURATION_PATTERN, InstantText, PatternText
 
 KINDS = ("schedule", "hourly", "interval", "at")
 """A spec has exactly one of these."""
 
 SECONDS_MAX = 2_147_483_647
-"""int32, as the Job API bounds its own seconds: 68 years."""
+"""int32, as for the seconds of the Job API: 68 years."""
 
 HISTORY_MAX = 10_000
-"""Kept Jobs a schedule; each is an object in etcd and a name in the operator's memory."""
+"""Most Jobs kept for a schedule. Each is an object in etcd and takes memory in the operator."""
 
 DURATION_SENTENCE = "write numbers with units, such as 25m, 1h30m, 3d or 2w"
 CLOCK_SENTENCE = "write a time of day from 00:00 to 23:59, such as 22:00"
@@ -35,29 +36,31 @@ CRON_FIVE = (
 ZONE_SENTENCE = "write a name of the IANA time zone database, such as Europe/Berlin"
 
 PRESERVE: dict[str, JsonValue] = {"x-kubernetes-preserve-unknown-fields": True}
-_FILLED_IN: dict[str, JsonValue] = {"default": {}}  # the API server fills in what is inside
+_FILLED_IN: dict[str, JsonValue] = {
+    "default": {}
+}  # the API server then fills in the defaults inside
 
 
 class Part(BaseModel):
-    """A part of the spec. Unknown fields are ignored: a newer CRD may know more than we do."""
+    """A part of the spec. Unknown fields are ignored: a newer CRD may have more fields."""
 
     model_config = ConfigDict(alias_generator=to_camel, strict=True, extra="ignore", frozen=True)
 
     @model_validator(mode="before")
     @classmethod
     def _null_is_absent(cls, data: Any) -> Any:
-        """The API server prunes nulls before defaulting; a file still has them."""
+        """The API server removes nulls before it fills in defaults; a file still has them."""
         if isinstance(data, dict) and None in data.values():
             return {key: value for key, value in data.items() if value is not None}
         return data
 
 
-Duration = Annotated[str, Spoken(longest=32, must=((DURATION_PATTERN, DURATION_SENTENCE),))]
-ClockTime = Annotated[str, Spoken(longest=5, must=((CLOCK_PATTERN, CLOCK_SENTENCE),))]
+Duration = Annotated[str, PatternText(longest=32, must=((DURATION_PATTERN, DURATION_SENTENCE),))]
+ClockTime = Annotated[str, PatternText(longest=5, must=((CLOCK_PATTERN, CLOCK_SENTENCE),))]
 Moment = Annotated[str, InstantText()]
 CronText = Annotated[
     str,
-    Spoken(
+    PatternText(
         longest=256,
         never=(
             ("=", "write the zone into timeZone; TZ= and CRON_TZ= are not supported"),
@@ -65,14 +68,14 @@ CronText = Annotated[
         ),
         must=(
             (r"^[\s!-~]*$", "write plain ASCII characters only"),
-            # lets @every and TZ= through: one refusal with one remedy reads better than two
+            # Accepts @every and TZ= too: `never` refuses them, and one refusal is enough.
             (r"^\s*(@.*|(\S+=\S+\s+)?\S+(\s+\S+){4})\s*$", CRON_FIVE),
         ),
     ),
 ]
 ZoneName = Annotated[
     str,
-    Spoken(
+    PatternText(
         longest=64,
         must=((r"^[A-Za-z][A-Za-z0-9_+-]*(/[A-Za-z0-9_+-]+)*$", ZONE_SENTENCE),),
     ),
@@ -91,7 +94,7 @@ class HourlySpec(Part):
 
 
 class IntervalSpec(Part):
-    """A fixed rhythm."""
+    """Runs at equal distances."""
 
     every: Duration = Field(
         description="Time between runs, 1s to 366d. Elapsed time; whole days or weeks with a "
@@ -108,7 +111,7 @@ class IntervalSpec(Part):
 
 
 class DstSpec(Part):
-    """What daylight saving time does to fixed times."""
+    """What becomes of fixed times when the clock changes."""
 
     gap: Annotated[Gap, Field(strict=False)] = Field(
         default=Gap.SHIFT,
@@ -129,7 +132,7 @@ class WindowSpec(Part):
 
 
 class PlacementSpec(Part):
-    """What this schedule asks of the even load."""
+    """What this schedule asks of its placement."""
 
     weight: int = Field(
         default=1, ge=1, le=1000, description="Cost of one run, compared with others."
@@ -233,8 +236,8 @@ class Spec(Part):
     failed_jobs_history_limit: int = Field(
         default=1, ge=0, le=HISTORY_MAX, description="Failed Jobs to keep."
     )
-    # The Job's own schema is put here by `crd`; validating that tree in Python would cost more
-    # than everything else that is done with a ScheduledJob, and the API server has done it.
+    # `crd` puts the Job's schema here. The tree is not validated in Python: the API server has done
+    # it, and it would take longer than everything else that is done with a ScheduledJob.
     job_template: Annotated[dict[str, Any], WithJsonSchema({"type": "object", **PRESERVE})] = Field(
         description="The Job to create, as in a CronJob."
     )

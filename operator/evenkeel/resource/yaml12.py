@@ -1,10 +1,11 @@
-"""YAML text -> objects exactly as kubectl reads it, in one place because PyYAML does not.
+"""Reads YAML exactly as kubectl does. PyYAML alone reads many scalars differently.
 
-kubectl (sigs.k8s.io/yaml, measured with `kubectl label --local`): 22:00, 1:30:00 and dates are
-strings; yes, no, on, off, y, n are booleans; 010 and 0o10 are 8, 08 is 8, 1_000 is 1000; numbers
-too large for a float are strings; keys become strings; .inf and .nan are errors. Called by
-`manifest`. Anchors are followed; a document that is its own part, or grows beyond NODES_MAX by
-anchors, is refused.
+kubectl (sigs.k8s.io/yaml, measured with `kubectl label --local`) reads 22:00, 1:30:00 and dates as
+strings; yes, no, on, off, y, n as booleans; 010 and 0o10 as 8, 08 as 8, 1_000 as 1000; numbers too
+large for a float as strings; keys as strings. It refuses .inf and .nan. Anchors are resolved; a
+document that contains itself, or has more than NODES_MAX nodes with anchors resolved, is refused.
+
+`documents` calls `load_all`.
 """
 
 import math
@@ -15,10 +16,10 @@ from typing import Any
 import yaml
 
 NODES_MAX = 1_000_000
-"""Nodes of one document with anchors spelt out: a kilobyte of YAML can stand for billions."""
+"""Nodes of one document, anchors resolved: a kilobyte of YAML can stand for billions of nodes."""
 
 DEPTH_MAX = 200
-"""Nesting; beyond it JSON encoders refuse, and recursion would end in a traceback."""
+"""Depth of nesting. JSON encoders refuse more, and recursion would end in a traceback."""
 
 _TRUE = ("y", "Y", "yes", "Yes", "YES", "true", "True", "TRUE", "on", "On", "ON")
 _FALSE = ("n", "N", "no", "No", "NO", "false", "False", "FALSE", "off", "Off", "OFF")
@@ -28,16 +29,16 @@ _NUMBER_TAG = "tag:yaml.org,2002:number"
 
 
 class TooMuchError(yaml.YAMLError):
-    """The document is too deep, too large or part of itself."""
+    """The document is too deep, too large, or contains itself."""
 
 
 class _Loader(yaml.CSafeLoader):
-    """Go's resolution of plain scalars, Go's keys."""
+    """A loader that reads plain scalars and keys as Go's YAML library does."""
 
     yaml_implicit_resolvers: dict[str, list[Any]] = {}  # noqa: RUF012 - PyYAML's own shape
 
     def construct_object_of_strings(self, node: yaml.MappingNode) -> Iterator[dict[str, Any]]:
-        """In two steps, as PyYAML builds mappings, so that anchors inside can point outwards."""
+        """A mapping, made in two steps as PyYAML does, so that an anchor inside can refer to it."""
         out: dict[str, Any] = {}
         yield out
         self.flatten_mapping(node)
@@ -83,16 +84,16 @@ for _tag in (_NUMBER_TAG, "tag:yaml.org,2002:int", "tag:yaml.org,2002:float"):
     _Loader.add_constructor(_tag, _Loader.construct_number)
 _Loader.add_constructor("tag:yaml.org,2002:bool", _Loader.construct_bool)
 _Loader.add_constructor("tag:yaml.org,2002:map", _Loader.construct_object_of_strings)
-# spelt-out tags: kubectl has no times, and bytes are text to it
+# Explicit tags: kubectl reads a timestamp as a string, and bytes as text.
 _Loader.add_constructor("tag:yaml.org,2002:timestamp", _Loader.construct_text)
 _Loader.add_constructor("tag:yaml.org,2002:binary", _Loader.construct_text_of_bytes)
 
 
 def number(text: str) -> int | float | str:
-    """What Go makes of a plain scalar that begins like a number: an int, a float, or its text."""
+    """A plain scalar that begins like a number, as Go reads it: an int, a float, or a string."""
     plain = text.replace("_", "")
     match = _INTEGER.fullmatch(plain)
-    if match is not None and len(plain) < 66:  # longer than 64 binary digits: a float, as below
+    if match is not None and len(plain) < 66:  # more than 64 binary digits: read as a float below
         sign, hexadecimal, binary, octal, decimal = match.groups()
         digits, base = next(
             (digits, base)
@@ -114,7 +115,7 @@ def number(text: str) -> int | float | str:
 
 
 def load_all(text: str) -> Iterator[Any]:
-    """Each document of a stream; YAMLError, and nothing else, for a stream that is none."""
+    """The documents of a text. Raises YAMLError, and nothing else, if the text is not YAML."""
     try:
         _measure_depth(text)
         yield from _documents(text)
@@ -128,14 +129,15 @@ def _documents(text: str) -> Iterator[Any]:
     try:
         while loader.check_data():
             document = loader.get_data()
-            _spell_out(document)
+            _check_size(document)
             yield document
     finally:
         loader.dispose()
 
 
 def _measure_depth(text: str) -> None:
-    """Before anything is built: libyaml's binding builds recursively, in C, and would crash."""
+    """Refuse deep nesting before any object is built: libyaml's binding builds objects recursively
+    in C, and would crash the process."""
     depth = 0
     for event in yaml.parse(text, Loader=_Loader):
         if isinstance(event, yaml.CollectionStartEvent):
@@ -146,8 +148,9 @@ def _measure_depth(text: str) -> None:
             depth -= 1
 
 
-def _spell_out(document: Any) -> None:
-    """Counts nodes with anchors spelt out, each shared part once, and refuses cycles."""
+def _check_size(document: Any) -> None:
+    """Refuse a document that contains itself, or has too many nodes with anchors resolved. The size
+    of a shared part is computed once."""
     sizes: dict[int, int] = {}
 
     def size(node: Any, depth: int) -> int:

@@ -11,8 +11,8 @@ parts of local time, each with its offset:
                                02 --- 03 --- 04     autumn: 02-03 comes twice. Both: both count.
     real time    =====================|T|=======    First: the second one does not count.
 
-Schedules that run by elapsed time (a star in minute or hour, `hourly`), and those with {Skip,
-Both}, run at every real minute whose local time matches, as in CronJob: policy 0.
+Schedules with a star in minute or hour, `hourly`, and those with {Skip, Both} are due at every real
+minute whose local time matches, as in CronJob: policy 0.
 
 The rule is the same for all clock changes, whatever their size and reason: summer time, half an
 hour on Lord Howe, a zone that changes for good, and the day that Apia left out (2011-12-30).

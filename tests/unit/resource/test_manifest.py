@@ -114,7 +114,7 @@ POISON: dict[str, tuple[str, str]] = {
     ),
     "infinity": (f"{HEAD}spec: .inf\n", "stdin: document 1: is not YAML that kubectl reads: .inf"),
     "a text": ("hello\n", "stdin: document 1: is not an object"),
-    "no kind": ("metadata: {name: x}\n", "default/x: is no Kubernetes object"),
+    "no kind": ("metadata: {name: x}\n", "default/x: is not a Kubernetes object"),
     "another version of ours": (
         manifest("x").replace("v1alpha1", "v2"),
         "default/x: apiVersion: evenkeel.dev/v2 is not known; write evenkeel.dev/v1alpha1",
@@ -187,7 +187,7 @@ def test_the_same_name_twice_is_a_problem_that_names_both_places() -> None:
     loaded = load_text(f"{manifest('a')}---\n{manifest('a')}")
     assert names(loaded) == ["default/a"]
     assert said(loaded) == [
-        "stdin: document 2: default/a: metadata.name: is there twice: first in stdin, document 1"
+        "stdin: document 2: default/a: metadata.name: is defined twice: first in stdin, document 1"
     ]
 
 
