@@ -1,7 +1,7 @@
-"""The only module that may read time or randomness; everything else takes them as parameters.
+"""The only module that reads time or randomness; all others get them as parameters.
 
-The shell calls it. Tests run the shell on an event loop whose time is virtual, and pass a `Clock`
-of their own.
+The modules that do I/O call it. Tests run those modules on an event loop with virtual time, and
+give them a `Clock` of their own.
 """
 
 import asyncio
@@ -13,17 +13,17 @@ from typing import Protocol
 
 
 class Clock(Protocol):
-    """What the shell knows of time."""
+    """The two clocks that the operator uses."""
 
     def now(self) -> float:
-        """Wall-clock seconds since the epoch: decides what is due."""
+        """Wall-clock time, in seconds since 1970: decides what is due. It may jump."""
 
     def monotonic(self) -> float:
-        """Seconds that never jump: measures how long something took."""
+        """Seconds from an unknown start, which never jump: measures how long something takes."""
 
 
 class SystemClock:
-    """The machine's clock."""
+    """The clocks of the machine."""
 
     def now(self) -> float:
         return time.time()
@@ -33,14 +33,15 @@ class SystemClock:
 
 
 async def sleep(seconds: float) -> None:
-    """Sleep on the running loop, whose time may be virtual."""
+    """Sleep by the time of the running event loop, which is virtual in tests."""
     await asyncio.sleep(max(0.0, seconds))
 
 
 async def tries(
     first_s: float, longest_s: float, *, count: int | None = None
 ) -> AsyncIterator[None]:
-    """Try at once, then after ever longer, jittered pauses; for ever unless `count` is given."""
+    """Yield at once, then after pauses that double up to `longest_s`, each with jitter. `count`
+    limits the number of tries."""
     pause_s = first_s
     for number in itertools.count(1):
         yield
@@ -51,5 +52,6 @@ async def tries(
 
 
 def jitter(seconds: float) -> float:
-    """0.5 to 1.5 times it: clients that lost one server must not return all at once."""
+    """A random time from 0.5 to 1.5 times `seconds`: clients that lost the same server must not all
+    return at the same moment."""
     return seconds * (0.5 + random.random())

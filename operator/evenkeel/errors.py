@@ -1,27 +1,28 @@
-"""The errors that reach a person, sorted by what they mean to him.
+"""The errors that are shown to a person, sorted by what the person can do.
 
     EvenkeelError
-      UserMistake            a person must change something; never tried again by itself
+      UserMistake            somebody must change something; trying again cannot help
         BadField             ... in a manifest: names the field and says what to write instead
-        BadSetting           ... in flags, environment or the settings file
-      CannotStart            the surroundings are not as needed: no API server, no CRD, no right
-      Busy                   try again in a moment
+        BadSetting           ... in options, variables or the settings file
+      CannotStart            no API server, no CRD, or a missing right; another start may succeed
+      Busy                   ask again in a moment
 
-What a create proved is no error: see `model.Verdict`. That nobody took a request, or that it got no
-answer, is an exception of `kube.api` and ends inside `kube`.
+The result of a create is not an error: see `model.Verdict`. Failed requests to the API server raise
+exceptions of `kube.api`, and `kube` handles them.
 """
 
 
 class EvenkeelError(Exception):
-    """The root: its text is one sentence that can be shown to a person as it is."""
+    """The base class. Its text is a sentence that can be shown as it is."""
 
 
 class UserMistake(EvenkeelError):
-    """A person must change something; trying again by itself cannot help."""
+    """Somebody must change something; trying again cannot help."""
 
 
 class BadField(UserMistake):
-    """A field of a manifest is wrong. `field` is its path below spec, `sentence` the remedy."""
+    """A field of a manifest is wrong. `field` is its path, `sentence` says what to write
+    instead."""
 
     def __init__(self, field: str, sentence: str, *, reason: str = "Invalid") -> None:
         super().__init__(f"{field}: {sentence}")
@@ -31,12 +32,12 @@ class BadField(UserMistake):
 
 
 class BadSetting(UserMistake):
-    """A flag, a variable or the settings file is wrong."""
+    """An option, a variable or the settings file is wrong."""
 
 
 class CannotStart(EvenkeelError):
-    """The surroundings are not as needed; another start may succeed."""
+    """The API server, the CRD or a right is missing; another start may succeed."""
 
 
 class Busy(EvenkeelError):
-    """The scheduler's inbox is full; the same question in a moment may be answered."""
+    """The scheduler's inbox is full. The same question may be answered a moment later."""

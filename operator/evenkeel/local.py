@@ -5,8 +5,9 @@
     schedule.add_interval("sweep", 25, offset=2, callback=sweep)
     schedule.run()                                   # blocks until schedule.stop()
 
-The same core as the operator's, so the same rules: a stall loses no run within grace, what was
-missed runs once, jobs due together go by priority. Nothing is stored: a new process starts anew.
+It is the scheduler of the operator, with the same rules. A run that starts late by at most `grace`
+(30 s) is not lost. Of due times that were missed, the latest runs. Jobs due together start by
+priority. Nothing is stored: a new process knows nothing of the runs before it.
 """
 
 import asyncio
@@ -58,7 +59,7 @@ from evenkeel.when.compile import LONGEST_INTERVAL_S
 Callback = Callable[[str, dt.datetime], object]
 
 HIGHEST_PRIORITY = 1000
-"""As a ScheduledJob's; the lowest is as far below 0."""
+"""The same as for a ScheduledJob. The lowest is -1000."""
 
 UNIT_S = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
 
@@ -67,7 +68,8 @@ _log = logging.getLogger("evenkeel.local")
 
 
 class Schedule:
-    """Jobs by id. Every method may be called from any thread, while it runs too."""
+    """Jobs by their ids. Every method may be called from any thread, also while the schedule
+    runs."""
 
     def __init__(
         self,
@@ -77,7 +79,8 @@ class Schedule:
         workers: int = 32,
         run_loop: Callable[[Coroutine[Any, Any, None]], None] = asyncio.run,
     ) -> None:
-        """`clock` and `run_loop` are the machine's unless a test brings a virtual pair."""
+        """At most `workers` callbacks run at the same time. Tests pass a virtual `clock` and
+        `run_loop`."""
         self._settings = settings or Settings(min_interval_s=1)
         self._clock = clock or SystemClock()
         self._workers = workers
@@ -93,7 +96,10 @@ class Schedule:
     def add_hourly(
         self, id: str, minute: int, callback: Callback | None = None, *, priority: int = 0
     ) -> None:
-        """Once an hour at that minute, UTC. The same id again: the newer takes its place."""
+        """Call back once an hour at that minute, in UTC. A job with the same id is replaced.
+
+        Without a callback each run is logged.
+        """
         _whole("minute", minute, 0, 59)
         self._add(id, callback, priority, lambda _: Hourly(minute))
 
@@ -106,7 +112,9 @@ class Schedule:
         callback: Callback | None = None,
         priority: int = 0,
     ) -> None:
-        """`every` units after the start (or after it was added) plus `offset`, and so on."""
+        """Call back at start + offset + k * every, k = 1, 2, ..., where start is the call of `run`,
+        or of this method if it comes later. A job with the same id is replaced.
+        """
         if unit not in UNIT_S:
             raise BadField("unit", f"{unit!r} is not one of {', '.join(UNIT_S)}")
         scale = UNIT_S[unit]
@@ -115,7 +123,7 @@ class Schedule:
         self._add(id, callback, priority, lambda now: Interval(every * scale, offset * scale, now))
 
     def remove(self, id: str) -> None:
-        """It is not started any more; a callback under way goes on. Unknown: KeyError."""
+        """Remove a job. A callback under way goes on. KeyError if the id is unknown."""
         with self._lock:
             del self._jobs[id]
             uid = self._uids.pop(id)
@@ -124,7 +132,7 @@ class Schedule:
                 self._running.tell(uid, ScheduleGone(uid))
 
     def run(self) -> None:
-        """Block, and call back when jobs are due, until `stop`."""
+        """Block until `stop`, and call back when jobs are due."""
         with self._lock:
             if self._running:
                 raise RuntimeError("this schedule is running already")
@@ -136,7 +144,7 @@ class Schedule:
                 self._running = None
 
     def stop(self) -> None:
-        """Start nothing more; `run` returns when the callbacks under way are done."""
+        """Start no more callbacks. `run` returns when those under way have ended."""
         with self._lock:
             if self._running:
                 self._running.stop()
@@ -181,7 +189,7 @@ class Schedule:
                 self._running.tell(uid, ScheduleSeen(planned(now), EMPTY))
 
     def counts(self) -> dict[str, int]:
-        """Runs that came to an end since the start, by their final state."""
+        """The number of runs that have ended, by final state."""
         with self._lock:
             return dict(self._ends)
 
@@ -197,13 +205,13 @@ class Schedule:
             return [planned(now) for planned in self._jobs.values()]
 
     def _callback(self, uid: str) -> Callback | None:
-        """KeyError: it was removed."""
+        """The callback of a job. KeyError if the job was removed."""
         with self._lock:
             return self._callbacks[uid]
 
 
 def _whole(field: str, value: int, least: int, most: int) -> None:
-    """Refused here, in the caller's own line: the loop would only find out at the due time."""
+    """Refuse a wrong number in the caller's line. Otherwise it would fail later, inside `run`."""
     if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
         raise BadField(field, f"{value!r} is not a whole number between {least} and {most}")
 
@@ -214,17 +222,20 @@ def _check_callback(callback: Callback | None) -> None:
     if not callable(callback):
         raise BadField("callback", f"{callback!r} cannot be called")
     if inspect.iscoroutinefunction(callback):
-        raise BadField("callback", "is called in a thread; wrap it: asyncio.run(work())")
+        raise BadField(
+            "callback",
+            "must not be async; pass a function that calls asyncio.run(...)",
+        )
     try:
         inspect.signature(callback).bind("id", None)
     except TypeError as error:
-        raise BadField("callback", f"is called with an id and a due time: {error}") from None
+        raise BadField("callback", f"must accept an id and a due time: {error}") from None
     except ValueError:
-        return  # built in: it has no signature to look at
+        return  # a built-in function, which has no signature to check
 
 
 class _Running:
-    """One call of `run`: the loop, the workers, and the way in from other threads."""
+    """One call of `run`: the loop, the worker threads, and messages from other threads."""
 
     def __init__(self, schedule: Schedule) -> None:
         self._schedule = schedule
@@ -259,12 +270,12 @@ class _Running:
         finally:
             with self._schedule._lock:
                 self._aio = None
-            # Interrupted, nobody waits, and what waited for a worker must not begin.
+            # After an exception do not wait for callbacks, and start none that waits for a worker.
             self._workers.shutdown(wait=ended, cancel_futures=True)
         await self._count_the_last()
 
     async def _count_the_last(self) -> None:
-        """Callbacks that were under way have ended since the loop has; it reads no more."""
+        """Count the callbacks that ended after the loop did, which reads no more messages."""
         await asyncio.gather(*self._under_way, return_exceptions=True)
         clock, inbox = self._schedule._clock, self._scheduler.inbox
         while self._last or len(inbox):
@@ -275,14 +286,15 @@ class _Running:
                     self._carry_out(effect)
 
     def tell(self, uid: str, message: Message) -> None:
-        """From any thread, under the schedule's lock: messages keep the order of calls."""
+        """Called from any thread with the schedule's lock held, so messages keep the order of
+        calls."""
         if self._aio is None:
             self._early.append((uid, message))
         else:
             self._aio.call_soon_threadsafe(self._scheduler.inbox.hint, uid, message)
 
     def stop(self) -> None:
-        """From any thread, under the schedule's lock."""
+        """Called from any thread with the schedule's lock held."""
         if self._aio is None or self._loop is None:
             self._early.append(None)
         else:
@@ -291,7 +303,7 @@ class _Running:
     def _carry_out(self, effect: Effect) -> None:
         match effect:
             case Launch():
-                if not self._lanes:  # those of the same step are collected, then go by priority
+                if not self._lanes:  # the launches of one step are collected and start by priority
                     asyncio.get_running_loop().call_soon(self._start_waiting)
                 self._lanes.push(
                     effect,
@@ -302,7 +314,7 @@ class _Running:
                 )
             case RunEnded():
                 self._schedule._count_end(effect)
-            case ConfirmTime():  # after a sleep of days, say; there is nobody else to ask
+            case ConfirmTime():  # the clock jumped, and there is no other clock to ask
                 self._report(TimeConfirmed(self._schedule._clock.now()))
             case Log(level="warning" | "error"):
                 _log.warning("%s %s", effect.event, effect.fields)
@@ -312,7 +324,7 @@ class _Running:
     def _start_waiting(self) -> None:
         try:
             self._start_all()
-        except BaseException as error:  # noqa: BLE001 - asyncio would only log it, and nothing run
+        except BaseException as error:  # noqa: BLE001 - asyncio would only log it, and no job would run
             assert self._loop is not None
             self._loop.fail(error)
 
@@ -336,9 +348,9 @@ class _Running:
     def _called_back(self, launch: Launch, ref: JobRef, done: asyncio.Future[bool]) -> None:
         self._under_way.discard(done)
         if done.cancelled():
-            return  # stopped before a worker was free for it
+            return  # `run` ended before a worker was free
         phase = JobPhase.SUCCEEDED if done.result() else JobPhase.FAILED
-        # Ended and gone in one: history would keep each of them, and nobody ever deletes one here.
+        # Report the Job as gone when it ends: history would keep it, and no one deletes it here.
         self._report(JobGone(JobFact(ref, launch.run, launch.attempt, phase)))
 
     def _report(self, message: Message) -> None:
@@ -348,18 +360,18 @@ class _Running:
             asyncio.get_running_loop().call_later(0.01, self._report, message)
 
     def _call_back(self, run: RunId, id: str) -> bool:
-        """In a worker thread. True when the callback returned."""
+        """Called in a worker thread. True if the callback returned."""
         due = dt.datetime.fromtimestamp(run.due, dt.UTC)
         try:
             callback = self._schedule._callback(run.uid)
         except KeyError:
-            return True  # removed while it waited for a worker: nobody counts it either
+            return True  # removed while it waited for a worker; its run is not counted
         if callback is None:
             _log.info("%s due %s", id, due.isoformat())
             return True
         try:
             callback(id, due)
-        except BaseException:  # noqa: BLE001 - the user's code; sys.exit() in it ends only itself
+        except BaseException:  # noqa: BLE001 - the user's code; sys.exit() ends only the callback
             _log.exception("%s due %s: the callback failed", id, due.isoformat())
             return False
         return True

@@ -1,6 +1,6 @@
-"""One line per event, with fields: JSON where a machine reads it, words where a person does.
+"""Log lines: one event with its fields in each line, as JSON or as text.
 
-The only module that formats log lines; everybody else names an event and its fields.
+All modules call `log` with the name of an event and its fields. Only this module formats lines.
 """
 
 import logging
@@ -20,16 +20,16 @@ FIELD_LENGTH_LIMIT = 1024
 
 
 def log(event: str, *, level: str = "info", **fields: Any) -> None:
-    """Say that something happened. Never pass a template, an environment or a token."""
+    """Log one event. Never pass a Job template, environment variables or a token."""
     number = _LEVELS[level]
     if _LOGGER.isEnabledFor(number):
         _LOGGER.log(number, event, extra={"fields": fields})
 
 
 def set_up(*, json: bool, verbose: bool = False) -> None:
-    """Send the log to standard error."""
+    """Send log lines to standard error, as JSON or as text. `verbose` adds level debug."""
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(_Json() if json else _Words())
+    handler.setFormatter(_Json() if json else _Text())
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(logging.WARNING)
@@ -44,7 +44,8 @@ def _fields(record: logging.LogRecord) -> dict[str, Any]:
 
 
 def _short(value: Any) -> Any:
-    """A user's text must not break a line in two, command a terminal, nor fill a disk."""
+    """Cut and clean a value: a user's text must not add lines, control a terminal or fill a
+    disk."""
     if value is None or isinstance(value, bool | int | float):
         return value
     text = " ".join(str(value).split())[:FIELD_LENGTH_LIMIT]
@@ -61,7 +62,7 @@ class _Json(logging.Formatter):
         return orjson.dumps(line | _fields(record), default=str).decode()
 
 
-class _Words(logging.Formatter):
+class _Text(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         clock = self.formatTime(record, "%H:%M:%S") + f".{int(record.msecs):03d}"
         fields = " ".join(f"{name}={value}" for name, value in _fields(record).items())

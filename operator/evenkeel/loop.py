@@ -1,7 +1,8 @@
-"""Drives the scheduler: steps when its time or a message comes, hands its effects on, in order.
+"""Calls the scheduler's `step` when its time comes or a message arrives, and hands the effects on.
 
-`app` and `local` each give it a `carry_out` of their own. It does no I/O and catches nothing: a
-defect in a step ends the process, because a scheduler that lost its state must not go on.
+`app` and `local` run one `Loop` each, and give it the function that carries effects out. The loop
+does no I/O. It does not catch exceptions of a step: they end `run`, because the state of the
+scheduler may be damaged.
 """
 
 import asyncio
@@ -15,22 +16,23 @@ from evenkeel.core.moving import make_plan, prove_plan
 from evenkeel.core.scheduler import Scheduler, make_index
 
 LONGEST_SLEEP_S = 60.0
-"""However far the next step is: a wall clock that was set meanwhile must be noticed."""
+"""The longest sleep between two steps: a wall clock that was set must be noticed."""
 
 GATHER_S = 0.008
-"""What arrives within it is read by one step. In a herd every message would have a step of its own,
-and the steps would cost more than the messages; due instants are not put off by it."""
+"""After a message the loop waits this long for others, and reads all of them in one step. Without
+it each of a thousand messages at once would have a step, and the steps would cost more than the
+messages. A due time is not delayed."""
 
 OFFLOADED: dict[type[Effect], Callable[[Any], Message]] = {
     BuildIndex: make_index,
     PlanRebalance: make_plan,
     ConfirmRebalance: prove_plan,
 }
-"""Pure work for another thread; what it returns is told to the scheduler."""
+"""Effects that are computed in another thread. The result is a message to the scheduler."""
 
 
 class Loop:
-    """One scheduler, stepped."""
+    """Runs one scheduler."""
 
     def __init__(
         self,
@@ -48,10 +50,10 @@ class Loop:
         self._stopped = False
         self._failure: BaseException | None = None
         self.stepped_at = clock.monotonic()
-        """When the last step ended, for /livez."""
+        """The monotonic time at which the last step ended, for /livez."""
 
     async def run(self) -> None:
-        """Step until the scheduler says that it has stopped."""
+        """Call `step` until the scheduler has stopped."""
         scheduler, clock = self._scheduler, self._clock
         scheduler.inbox.on_arrival = self._arrived.set
         wake_at = clock.now()
@@ -70,12 +72,13 @@ class Loop:
             await self._sleep_until(wake_at)
 
     def stop(self) -> None:
-        """Have the scheduler take no more runs and put back those not begun; `run` then returns."""
+        """Ask the scheduler to stop: it takes up no more runs and puts back those not created.
+        `run` then returns."""
         if not self._scheduler.inbox.offer(Shutdown()):
             asyncio.get_running_loop().call_later(0.05, self.stop)
 
     def fail(self, error: BaseException) -> None:
-        """What carries effects out has failed: `run` raises it."""
+        """Make `run` raise this error: an effect could not be carried out."""
         self._failure = self._failure or error
         self._arrived.set()
 
@@ -89,18 +92,20 @@ class Loop:
             self._stopped = True
 
     def _back(self, away: asyncio.Future[Message]) -> None:
-        """Work on another thread that failed ends the loop as work in a step would. What it found
-        is never refused: whoever asked for it has been counted already."""
+        """Give the result of the other thread to the scheduler. An exception there ends the loop,
+        as in a step. The inbox cannot refuse the result: `hint` accepts it even if the inbox is
+        full."""
         if (error := away.exception()) is None:
             self._scheduler.inbox.hint(away, away.result())
         else:
             self.fail(error)
 
     async def _sleep_until(self, wake_at: float) -> None:
-        # uvloop's timers may fire 0.6 ms early; the step then finds nothing and comes here again.
+        # uvloop's timers may fire 0.6 ms early. The step then finds nothing due, and the loop
+        # sleeps again.
         left_s = min(wake_at - self._clock.now(), LONGEST_SLEEP_S)
         if left_s <= 0 or self._stopped:
-            await asyncio.sleep(0)  # noqa: TID251 - not a wait: lets creates go between two steps
+            await asyncio.sleep(0)  # noqa: TID251 - no wait: other tasks, such as creates, run between two steps
             return
         try:
             async with asyncio.timeout(left_s):

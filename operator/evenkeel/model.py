@@ -1,40 +1,41 @@
-"""The nouns of the product: frozen, slotted, without behaviour beyond their own identity.
+"""The types that all packages share: timing, schedule, run, Job, verdict.
 
-Everybody imports this module; it imports nothing of ours. Times are whole seconds since the Unix
-epoch in UTC (`Instant`): due times have no fractions, so equality is safe.
+Objects are frozen and do nothing by themselves. All other modules may import this one, which
+imports none of them. Times are whole seconds since 1970 in UTC (`Instant`), so due times can be
+compared for equality.
 """
 
 import enum
 from dataclasses import dataclass, field
 
 Instant = int
-"""Whole seconds since the Unix epoch, UTC."""
+"""Whole seconds since 1970-01-01T00:00:00Z."""
 
 DAY_S = 86_400
 
 SLOT_S = 900
-"""A slot of load: 15 minutes."""
+"""The length of a slot: 15 minutes. Load is counted by slot."""
 
 
 # --- when -------------------------------------------------------------------------------------
 
 
 class Gap(enum.StrEnum):
-    """What becomes of a fixed time that the clock jumps over in spring."""
+    """What becomes of a fixed time that the clock jumps over, as in spring."""
 
     SHIFT = "Shift"
     SKIP = "Skip"
 
 
 class Fold(enum.StrEnum):
-    """What becomes of a fixed time that the clock shows twice in autumn."""
+    """What becomes of a fixed time that the clock shows twice, as in autumn."""
 
     FIRST = "First"
     BOTH = "Both"
 
 
 class DayMatch(enum.StrEnum):
-    """How day of month and day of week join when both are restricted."""
+    """Whether one of day of month and day of week must match, or both, when both are set."""
 
     OR = "Or"
     AND = "And"
@@ -42,7 +43,7 @@ class DayMatch(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Cron:
-    """`spec.schedule`, as written."""
+    """A cron text, as the user wrote it in `spec.schedule`."""
 
     text: str
     day_match: DayMatch = DayMatch.OR
@@ -57,7 +58,7 @@ class Hourly:
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """anchor + offset + k * every, k = 1, 2, ...; an offset of None waits to be placed."""
+    """Due at anchor + offset + k * every, k = 1, 2, ... Offset None: the operator must place it."""
 
     every_s: int
     offset_s: int | None = None
@@ -66,7 +67,7 @@ class Interval:
 
 @dataclass(frozen=True, slots=True)
 class At:
-    """One run."""
+    """One run at this instant."""
 
     instant: Instant
 
@@ -76,7 +77,8 @@ Rule = Cron | Hourly | Interval | At
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """All that decides when a schedule is due; nothing else does, so an image bump changes none."""
+    """All fields that decide when a schedule is due. A change of any other field changes no due
+    time."""
 
     rule: Rule
     zone: str = "UTC"
@@ -90,7 +92,7 @@ class Timing:
 
 
 class Concurrency(enum.StrEnum):
-    """What a due time does when a run of the same schedule is still there."""
+    """What a due time does when another run of the schedule has not ended."""
 
     ALLOW = "Allow"
     FORBID = "Forbid"
@@ -99,7 +101,7 @@ class Concurrency(enum.StrEnum):
 
 
 class MissedRuns(enum.StrEnum):
-    """What becomes of due times that nobody launched in time."""
+    """What becomes of due times that were not launched in time."""
 
     LATEST = "Latest"
     SKIP = "Skip"
@@ -108,7 +110,7 @@ class MissedRuns(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """A time of day, seconds after local midnight; it wraps when end < start."""
+    """A time of day in seconds after local midnight. With end < start it ends on the next day."""
 
     start_s: int
     end_s: int
@@ -116,7 +118,7 @@ class Window:
 
 @dataclass(frozen=True, slots=True)
 class PlacementWish:
-    """`spec.placement`: what the user asks of the balance."""
+    """`spec.placement`: what the user asks of the placement."""
 
     weight: int = 1
     window: Window | None = None
@@ -125,7 +127,8 @@ class PlacementWish:
 
 @dataclass(frozen=True, slots=True)
 class Retry:
-    """`spec.retry`: new attempts of a failed run."""
+    """`spec.retry`: how often, and after which delays, a failed Job is followed by another
+    attempt."""
 
     limit: int = 0
     delay_s: int = 10
@@ -135,10 +138,10 @@ class Retry:
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """One ScheduledJob as the operator understands it.
+    """One ScheduledJob whose spec was accepted.
 
-    The Job template stays bytes: ten thousand parsed trees cost the garbage collector 77 ms a
-    pass, ten thousand byte strings nothing.
+    The Job template is kept as bytes: 10,000 parsed templates would cost the garbage collector 77
+    ms in each pass, and 10,000 byte strings cost it nothing.
     """
 
     uid: str
@@ -163,17 +166,18 @@ class Schedule:
     keep_succeeded: int = 3
     keep_failed: int = 1
     ttl_s: int | None = None
-    """ttlSecondsAfterFinished of the template: a short one opens the name lock early."""
+    """ttlSecondsAfterFinished of the template. After it Kubernetes deletes the Job, and the Job's
+    name no longer prevents a second create."""
 
     @property
     def key(self) -> str:
-        """`namespace/name`, as people and the API name it."""
+        """`namespace/name`."""
         return f"{self.ns}/{self.name}"
 
 
 @dataclass(frozen=True, slots=True)
 class Rejection:
-    """A ScheduledJob that cannot be scheduled, with a sentence for its owner."""
+    """A ScheduledJob whose spec was not accepted, with a sentence for its owner."""
 
     uid: str
     ns: str
@@ -187,12 +191,12 @@ class Rejection:
 # --- the run ----------------------------------------------------------------------------------
 
 BY_SCHEDULE = "s"
-"""`RunId.kind` of a run that its schedule asked for."""
+"""The kind of a run that the timing made due."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class RunId:
-    """Which run this is, for ever: never random, never counted, so a retry is no second run."""
+    """The identity of a run, which never changes. All attempts of a run share it."""
 
     uid: str
     due: Instant
@@ -203,7 +207,7 @@ class RunId:
 
 
 class RunState(enum.StrEnum):
-    """Where a run stands: scheduled -> pending -> running -> an end."""
+    """Where a run stands. `NEXT_STATES` lists the legal steps, `ENDED` the final states."""
 
     SCHEDULED = "scheduled"
     PENDING = "pending"
@@ -254,12 +258,12 @@ NEXT_STATES: dict[RunState, frozenset[RunState]] = {
     ),
     RunState.RETRYING: frozenset({RunState.PENDING, RunState.FAILED, RunState.CANCELLED}),
 }
-"""Every legal step of a run; an end has no next."""
+"""The legal steps of a run. A final state has none."""
 
 
 @dataclass(frozen=True, slots=True)
 class JobRef:
-    """A Job that exists or is about to."""
+    """A Job that exists, or is being created."""
 
     ns: str
     name: str
@@ -267,12 +271,13 @@ class JobRef:
 
 
 class JobPhase(enum.StrEnum):
-    """What a Job's status says, in our words."""
+    """What the status of a Job says."""
 
     WAITING = "waiting"
-    """No Pod of it has started yet."""
+    """No Pod of the Job has started yet."""
     SUSPENDED = "suspended"
-    """Somebody else holds it back (a queue such as Kueue): active, but its clocks stand still."""
+    """The Job is suspended, by Kueue for example. It has not ended, and its deadlines do not
+    run."""
     STARTED = "started"
     SUCCEEDED = "succeeded"
     FAILED = "failed"
@@ -280,7 +285,7 @@ class JobPhase(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class JobFact:
-    """What the API server says of one of our Jobs."""
+    """One of our Jobs, as the API server described it."""
 
     ref: JobRef
     run: RunId
@@ -294,17 +299,16 @@ class JobFact:
 
 
 class Verdict(enum.StrEnum):
-    """What one create call proved. UNKNOWN is an answer: the Job may exist."""
+    """What one create proved. UNKNOWN is a result too: the Job may exist."""
 
     CREATED = "created"
     ADOPTED = "adopted"
-    """409, and the Job there is ours: same owner uid, same due time."""
+    """409, and the Job with this name belongs to the run: the schedule's uid owns it."""
     TAKEN = "taken"
-    """409, and the Job there is somebody else's."""
+    """409, and the Job with this name belongs to somebody else."""
     REFUSED = "refused"
-    """Invalid or denied by admission: trying again cannot heal it."""
+    """The Job is invalid, or admission denied it: trying again cannot help."""
     HELD = "held"
-    """429, quota, RBAC, a terminating namespace: nothing was written, it may heal."""
+    """429, quota, RBAC, a terminating namespace: nothing was written, and trying again may help."""
     UNKNOWN = "unknown"
-    """Time-out, reset, 5xx: read by name before anything else. If that finds nothing of a Job that
-    was there, its outcome stays unknown for ever."""
+    """Time-out, reset, 5xx: the Job may exist. The next thing is to read it by its name."""

@@ -1,7 +1,8 @@
-"""The process around an operator: credentials, kopf's thread, health, and the signals that end it.
+"""The process around an operator: credentials, kopf's thread, the health server, signals.
 
-`cli.run` calls `main`; tests hold an operator by `operating`. Does not guarantee a clean end to who
-leaves `operating` without `stop` and `ended`.
+`cli.run` calls `main`, and tests use `operating`. A caller that leaves `operating` without having
+called `stop` and awaited `ended` ends the operator at once: creates under way are then unanswered,
+and statuses unwritten.
 """
 
 import asyncio
@@ -30,12 +31,12 @@ MORE_CONNECTIONS = 256
 Where there is none left, requests of all namespaces wait for those that hang."""
 
 PULSE_S = 0.02
-"""Between two looks at how late the loop is: 50 a second cost 0.1 % of a core."""
+"""The lag of the event loop is measured this often: 50 times a second cost 0.1 % of a core."""
 
 
-async def _feel_pulse(clock: Clock, observe: Callable[[float], None]) -> None:
-    """The loop's lag is that of its steps; this sees whatever holds the loop up, the interpreter's
-    lock in kopf's thread included."""
+async def _measure_lag(clock: Clock, observe: Callable[[float], None]) -> None:
+    """Measure how late the event loop is. In contrast to the lag of steps, this measures everything
+    that delays the loop, also kopf's thread while it holds the interpreter lock."""
     while True:
         expected = clock.monotonic() + PULSE_S
         await clocks.sleep(PULSE_S)
@@ -56,7 +57,8 @@ def _signs(operator: Operator, api: KubeClient) -> Signs:
 
 @asynccontextmanager
 async def operating(kubeconfig: Path | None, settings: Settings) -> AsyncIterator[Operator]:
-    """An operator against a cluster. Leaving ends it at once; `stop` and `ended` end it cleanly."""
+    """A running operator. Leaving the context ends it at once; call `stop` and await `ended` first
+    to end it in order."""
     load = partial(credentials.load, kubeconfig)
     clock = SystemClock()
     async with AsyncExitStack() as stack:
@@ -64,7 +66,7 @@ async def operating(kubeconfig: Path | None, settings: Settings) -> AsyncIterato
             KubeClient(
                 load,
                 timeout_s=settings.request_timeout_s,
-                # Each followed namespace keeps one for its watch.
+                # The watch of each namespace keeps one connection.
                 connections=settings.creates_in_flight
                 + settings.status_in_flight
                 + len(settings.namespaces)
@@ -104,7 +106,7 @@ async def operating(kubeconfig: Path | None, settings: Settings) -> AsyncIterato
         operator.status_sync.seen_version = listener.version
         kopf_thread.start()
         running = asyncio.create_task(operator.run())
-        pulse = asyncio.create_task(_feel_pulse(clock, operator.metrics.pulse_s.observe))
+        pulse = asyncio.create_task(_measure_lag(clock, operator.metrics.pulse_s.observe))
         try:
             yield operator
         finally:
@@ -115,10 +117,10 @@ async def operating(kubeconfig: Path | None, settings: Settings) -> AsyncIterato
 
 
 async def main(kubeconfig: Path | None, settings: Settings) -> None:
-    """`evenkeel run`: until SIGTERM or SIGINT, which may come while it still starts."""
+    """Run the operator until SIGTERM or SIGINT, which may arrive while it still starts."""
     asked = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
-        # Before all else: the first process of a container never hears what it does not handle.
+        # First of all: a signal without a handler does not reach the first process of a container.
         asyncio.get_running_loop().add_signal_handler(number, asked.set)
     ending = asyncio.create_task(asked.wait())
     async with AsyncExitStack() as stack:
