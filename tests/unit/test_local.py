@@ -1,4 +1,4 @@
-"""evenkeel.local: the same core without a cluster; the README's example to the minute."""
+"""evenkeel.local: the scheduler without a cluster, on a virtual clock."""
 
 import asyncio
 import datetime as dt
@@ -21,7 +21,7 @@ DAY_S = 86_400
 
 
 class PatientLoop(VirtualLoop):
-    """Its time jumps only while no callback is under way: threads live in real time."""
+    """An event loop whose time jumps only while no callback runs: threads run in real time."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -45,7 +45,7 @@ class PatientLoop(VirtualLoop):
 
 
 class VirtualDay:
-    """A schedule on a clock that jumps: it begins at midnight and stops after some hours."""
+    """A schedule with a virtual clock, which begins at midnight and stops after some hours."""
 
     def __init__(self, *, hours: float, workers: int = 4) -> None:
         self.loop = PatientLoop()
@@ -82,7 +82,7 @@ def minutes(*of_day: int) -> list[str]:
     return [f"{minute // 60:02}:{minute % 60:02}" for minute in of_day]
 
 
-def test_the_example_runs_to_the_minute_for_a_day():
+def test_the_readmes_example_runs_to_the_minute_for_a_day():
     the_example()
 
 
@@ -144,7 +144,7 @@ def test_a_removed_job_does_not_run_any_more():
     assert day.run() == {"sweep": ["00:10", "00:20"]}
 
 
-def test_nothing_is_kept_of_callbacks_that_are_done():
+def test_nothing_is_kept_of_callbacks_that_have_ended():
     day = VirtualDay(hours=20)
     day.schedule.add_interval("sweep", 1, callback=day.note)
     day.schedule.add_interval("gone", 60, callback=lambda id, due: day.schedule.remove(id))
@@ -215,7 +215,7 @@ def test_a_machine_that_slept_for_days_goes_on(caplog):
 
 
 async def a_coroutine(id: str, due: dt.datetime) -> None:
-    """What a thread cannot call."""
+    """An async callback, which a thread cannot call."""
 
 
 WRONG = {
@@ -244,7 +244,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize(("field", "wrong"), WRONG.values(), ids=WRONG)
-def test_what_cannot_be_meant_is_refused_with_a_sentence(field, wrong):
+def test_wrong_arguments_are_refused_with_a_sentence(field, wrong):
     schedule = Schedule()
     with pytest.raises(BadField) as refusal:
         wrong(schedule)
@@ -253,7 +253,7 @@ def test_what_cannot_be_meant_is_refused_with_a_sentence(field, wrong):
         schedule.remove("x")
 
 
-def test_a_callback_that_is_built_in_is_taken_as_it_is():
+def test_a_built_in_function_is_accepted_as_callback():
     schedule = Schedule()
     schedule.add_interval("x", 5, callback=print)
     schedule.add_interval("y", 5, callback=dict)  # has no signature to look at

@@ -27,7 +27,7 @@ class Running:
 
 
 def until(holds, seconds: float = 20.0) -> None:
-    """Wait until it holds; the test's own limit is far away."""
+    """Wait until a condition holds."""
     end = time.monotonic() + seconds
     while not holds():
         assert time.monotonic() < end, "it never came true"
@@ -138,7 +138,7 @@ def test_what_is_removed_while_it_waits_for_a_worker_is_not_called():
 
 
 def test_threads_that_cannot_be_had_end_it_with_the_reason(monkeypatch):
-    """Swallowed, it would seem to run for ever and call nobody back."""
+    """If the error were swallowed, `run` would block for ever and call nobody back."""
 
     def none_left(*_: object) -> None:
         raise RuntimeError("can't start new thread")

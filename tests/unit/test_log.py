@@ -1,4 +1,4 @@
-"""One line per event, whatever a user writes into a name."""
+"""Each event is one line, whatever a user writes into a name."""
 
 import io
 import logging

@@ -1,4 +1,4 @@
-"""File, environment, flags: the later wins; what is wrong is one sentence."""
+"""Settings from file, variables and options: the later overrides; a mistake is one sentence."""
 
 import pytest
 

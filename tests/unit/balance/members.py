@@ -1,4 +1,4 @@
-"""Builders for the load: a member a line, and the plain recount that everything is held to."""
+"""Builders of members, and a plain recount of the load, with which tests compare the real one."""
 
 from evenkeel.balance import LoadMap, Member, Placement, place
 from evenkeel.balance.place import at_anchor
@@ -24,7 +24,7 @@ def every(
     placed_at: Instant | None = None,
     counts: bool = True,
 ) -> Member:
-    """An interval without offset: waiting to be placed, or placed with that anchor."""
+    """An interval without offset: not placed yet, or placed with this anchor."""
     rule = Interval(every_s) if anchor is None else Interval(every_s, 0, anchor)
     if anchor is not None and placed_at is None:
         placed_at = anchor
@@ -46,12 +46,12 @@ def fixed(
     weight: int = 1,
     zone: str = "UTC",
 ) -> Member:
-    """A schedule whose owner said when."""
+    """A schedule whose times its owner has fixed."""
     return Member(key=key, timing=Timing(rule, zone=zone), weight=weight)
 
 
-def settle(load: LoadMap, member: Member, now: Instant) -> tuple[Placement, Member]:
-    """Placement it and put it into the load, as the scheduler does."""
+def place_into(load: LoadMap, member: Member, now: Instant) -> tuple[Placement, Member]:
+    """Place a member and put it into the load, as the scheduler does."""
     found = place(load, member, now, pre_schedule_s=PRE_SCHEDULE_S)
     load.put(at_anchor(member, found.anchor, now))
     return found, load.members[member.key]
@@ -62,7 +62,7 @@ def runs_between(member: Member, a: Instant, b: Instant) -> list[Instant]:
 
 
 def recounted(members: list[Member], now: Instant) -> list[int]:
-    """The 96 slots, run by run."""
+    """The load of the 96 slots, counted run by run."""
     start = now // SLOT_S * SLOT_S
     slots = [0] * 96
     for member in members:
@@ -71,5 +71,7 @@ def recounted(members: list[Member], now: Instant) -> list[int]:
                 slots[(due - start) // SLOT_S] += member.weight
             anchor = member.interval.anchor if member.placed_at is not None else None
             if anchor is not None and member.placed_at < anchor and start <= anchor < start + DAY_S:
-                slots[(anchor - start) // SLOT_S] += member.weight  # it waits, its rhythm does not
+                slots[(anchor - start) // SLOT_S] += (
+                    member.weight
+                )  # the anchor counts, though no run is there
     return slots

@@ -1,4 +1,4 @@
-"""Awkward intervals through a whole year, both clock changes included: placed, explained, kept."""
+"""Intervals that divide neither a day nor a week, through a year with two clock changes."""
 
 import itertools
 from collections.abc import Iterator
@@ -11,9 +11,9 @@ from tests.unit.balance.members import (
     SLOT_S,
     every,
     fixed,
+    place_into,
     recounted,
     runs_between,
-    settle,
 )
 
 from evenkeel.balance import Limits, LoadMap, Member, Placement, place, plan_rebalance
@@ -39,7 +39,7 @@ AWKWARD = [
 def settled() -> tuple[LoadMap, dict[str, Placement], list[Member]]:
     load = LoadMap(NEW_YEAR)
     load.put(fixed(Cron("15 2 * * *"), key="ns/fixed", zone="Europe/Berlin", weight=50))
-    places = {member.key: settle(load, member, NEW_YEAR)[0] for member in AWKWARD}
+    places = {member.key: place_into(load, member, NEW_YEAR)[0] for member in AWKWARD}
     return load, places, list(load.members.values())
 
 
@@ -47,7 +47,7 @@ def days_around(change: Instant) -> Iterator[Instant]:
     yield from range(change - 2 * DAY_S, change + 2 * DAY_S, 5 * SLOT_S)
 
 
-def test_their_places_are_explained(
+def test_the_reasons_of_their_placements(
     settled: tuple[LoadMap, dict[str, Placement], list[Member]],
 ) -> None:
     _, places, _ = settled
@@ -63,7 +63,7 @@ def test_their_places_are_explained(
     assert "the least loaded start of 60 minutes of its window" in reasons["ns/nightly"]
 
 
-def test_the_rhythm_is_kept_all_year(
+def test_each_keeps_its_phase_all_year(
     settled: tuple[LoadMap, dict[str, Placement], list[Member]],
 ) -> None:
     _, places, members = settled
@@ -75,7 +75,7 @@ def test_the_rhythm_is_kept_all_year(
         assert runs_between(member, NEW_YEAR, end) == list(range(first, end, every_s))
 
 
-def test_the_nightly_one_follows_the_wall_clock_through_both_changes(
+def test_a_nightly_interval_keeps_its_local_time_through_both_changes(
     settled: tuple[LoadMap, dict[str, Placement], list[Member]],
 ) -> None:
     _, places, members = settled
@@ -94,7 +94,7 @@ def test_the_nightly_one_follows_the_wall_clock_through_both_changes(
 
 
 @pytest.mark.parametrize("change", [BERLIN_SPRINGS, BERLIN_FALLS_BACK], ids=["spring", "autumn"])
-def test_the_load_stays_true_around_a_clock_change(
+def test_the_load_equals_a_recount_around_a_clock_change(
     settled: tuple[LoadMap, dict[str, Placement], list[Member]], change: Instant
 ) -> None:
     load, _, members = settled
@@ -105,7 +105,7 @@ def test_the_load_stays_true_around_a_clock_change(
 
 
 @pytest.mark.parametrize("change", [BERLIN_SPRINGS, BERLIN_FALLS_BACK], ids=["spring", "autumn"])
-def test_newcomers_at_a_clock_change_run_in_their_window_and_no_later_than_said(
+def test_intervals_placed_at_a_clock_change_run_in_their_window_and_first_when_the_placement_says(
     settled: tuple[LoadMap, dict[str, Placement], list[Member]], change: Instant
 ) -> None:
     load, _, _ = settled
@@ -113,7 +113,7 @@ def test_newcomers_at_a_clock_change_run_in_their_window_and_no_later_than_said(
     berlin = load_zone("Europe/Berlin")
     for now in days_around(change):
         newcomer = every(DAY_S, key="ns/newcomer", zone="Europe/Berlin", window=night)
-        found, member = settle(load, newcomer, now)
+        found, member = place_into(load, newcomer, now)
         assert now + PRE_SCHEDULE_S < found.first_run <= now + DAY_S + HOUR_S
         assert runs_between(member, now, found.first_run + 1) == [found.first_run]
         local = (found.first_run + berlin.offset_at(found.first_run)) % DAY_S
@@ -121,7 +121,7 @@ def test_newcomers_at_a_clock_change_run_in_their_window_and_no_later_than_said(
 
 
 @pytest.mark.parametrize("change", [BERLIN_SPRINGS, BERLIN_FALLS_BACK], ids=["spring", "autumn"])
-def test_a_rebalance_at_a_clock_change_is_what_it_says(
+def test_a_rebalance_at_a_clock_change_does_what_its_plan_says(
     settled: tuple[LoadMap, dict[str, Placement], list[Member]], change: Instant
 ) -> None:
     load, _, members = settled
@@ -131,7 +131,7 @@ def test_a_rebalance_at_a_clock_change_is_what_it_says(
         assert list(plan.current.slots) == recounted(members, now)
 
 
-def test_a_restart_moves_nothing(
+def test_a_restart_keeps_all_phases(
     settled: tuple[LoadMap, dict[str, Placement], list[Member]],
 ) -> None:
     load, _, members = settled

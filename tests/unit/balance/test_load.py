@@ -1,4 +1,4 @@
-"""The load by slot: whatever came, changed and went, it is what a recount finds."""
+"""The load of each slot equals a recount, whatever schedules were added, changed and deleted."""
 
 import random
 
@@ -94,7 +94,7 @@ def test_the_slots_always_equal_a_recount_from_scratch(
 
 @settings(max_examples=30, deadline=None)
 @given(st.lists(members(A_MORNING_IN_MARCH), max_size=8), st.randoms(use_true_random=False))
-def test_the_order_of_arrival_does_not_change_the_load(
+def test_the_order_of_the_calls_does_not_change_the_load(
     given_members: list[Member], shuffle: random.Random
 ) -> None:
     one_of_each = list({member.key: member for member in given_members}.values())
@@ -109,7 +109,7 @@ def test_the_order_of_arrival_does_not_change_the_load(
     assert shown[0] == shown[1]
 
 
-def test_a_suspended_schedule_is_among_the_jobs_but_no_load() -> None:
+def test_a_suspended_schedule_counts_as_a_job_but_has_no_load() -> None:
     load = LoadMap(A_MORNING_IN_MARCH)
     load.put(every(HOUR_S, anchor=A_MORNING_IN_MARCH, counts=False))
     shown = load.distribution(A_MORNING_IN_MARCH)
@@ -133,7 +133,7 @@ def test_a_week_of_daily_steps_leaves_no_trace_of_the_days_passed() -> None:
     assert_equals_a_recount(load, A_MORNING_IN_MARCH + (7 * 96 - 1) * SLOT_S)
 
 
-def test_a_rare_interval_counts_once_in_the_week() -> None:
+def test_an_interval_of_more_than_a_week_counts_once_in_the_week() -> None:
     load = LoadMap(A_MORNING_IN_MARCH)
     member = every(30 * DAY_S, anchor=A_MORNING_IN_MARCH - 5 * DAY_S, weight=3)
     load.put(member)
@@ -144,7 +144,7 @@ def test_a_rare_interval_counts_once_in_the_week() -> None:
 
 
 class TestShown:
-    """What people see of the load."""
+    """The distribution, as people see it."""
 
     def test_hours_are_those_of_the_utc_day(self) -> None:
         load = LoadMap(A_MORNING_IN_MARCH)
@@ -183,7 +183,7 @@ class TestShown:
             pytest.param(False, "acceptable", id="its owners fixed it"),
         ],
     )
-    def test_the_suggestion_goes_by_what_could_be_gained(
+    def test_a_rebalance_is_suggested_by_what_it_could_gain(
         self, placed: bool, suggestion: str
     ) -> None:
         load = LoadMap(A_MORNING_IN_MARCH)

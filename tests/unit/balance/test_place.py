@@ -1,4 +1,4 @@
-"""One phase at a time: the letter of the rule, held to a slow reading of it."""
+"""The placement of one interval, compared with a slow form of the same rule."""
 
 import re
 from collections import Counter
@@ -15,8 +15,8 @@ from tests.unit.balance.members import (
     SLOT_S,
     every,
     fixed,
+    place_into,
     runs_between,
-    settle,
 )
 
 from evenkeel.balance import LoadMap, Member, place
@@ -76,15 +76,15 @@ def slow_place(others: list[Member], every_s: int, now: Instant) -> Instant:
     ),
     st.sampled_from([2, 7, 15, 25, 60, 61, 90, 100, 360, 1440]),
 )
-def test_the_place_is_the_one_that_the_rule_names(
+def test_the_placement_is_the_one_that_the_rule_gives(
     now: Instant, others: list[tuple[int, int]], every_min: int
 ) -> None:
     load = LoadMap(now)
     load.put(fixed(Cron("*/20 * * * *"), weight=3))
     for n, (minutes, weight) in enumerate(others):
-        settle(load, every(minutes * MINUTE_S, key=f"ns/{n}", weight=weight), now)
+        place_into(load, every(minutes * MINUTE_S, key=f"ns/{n}", weight=weight), now)
     expected = slow_place(list(load.members.values()), every_min * MINUTE_S, now)
-    found, settled = settle(load, every(every_min * MINUTE_S, key="ns/new"), now)
+    found, settled = place_into(load, every(every_min * MINUTE_S, key="ns/new"), now)
     assert found.first_run == expected
     assert runs_between(settled, 0, expected + 1)[-1:] == [expected]
     assert found.anchor <= now
@@ -97,7 +97,7 @@ def test_the_place_is_the_one_that_the_rule_names(
 def test_any_interval_starts_within_one_interval_of_now(every_s: int) -> None:
     load = LoadMap(A_MORNING_IN_MARCH)
     load.put(fixed(Cron("0 * * * *")))
-    found, settled = settle(load, every(every_s), A_MORNING_IN_MARCH)
+    found, settled = place_into(load, every(every_s), A_MORNING_IN_MARCH)
     low = A_MORNING_IN_MARCH + PRE_SCHEDULE_S
     high = max(A_MORNING_IN_MARCH + every_s, low + every_s)
     assert low < found.first_run <= high
@@ -106,32 +106,34 @@ def test_any_interval_starts_within_one_interval_of_now(every_s: int) -> None:
 
 
 @pytest.mark.parametrize("every_s", [7 * MINUTE_S, HOUR_S, 100 * MINUTE_S, 36 * HOUR_S])
-def test_the_rhythm_is_exact_over_ten_thousand_periods(every_s: int) -> None:
+def test_due_times_do_not_drift_in_ten_thousand_intervals(every_s: int) -> None:
     load = LoadMap(A_MORNING_IN_MARCH)
-    found, settled = settle(load, every(every_s), A_MORNING_IN_MARCH)
+    found, settled = place_into(load, every(every_s), A_MORNING_IN_MARCH)
     end = found.first_run + 10_000 * every_s
     due = runs_between(settled, A_MORNING_IN_MARCH, end)
     assert due == list(range(found.first_run, end, every_s))
 
 
-def test_the_first_hourly_ones_take_a_slot_each_and_the_next_avoid_their_seconds() -> None:
+def test_four_hourly_intervals_take_a_slot_each_and_the_next_avoid_their_seconds() -> None:
     load = LoadMap(A_MORNING_IN_MARCH)
-    found = [settle(load, every(HOUR_S, key=f"ns/{n}"), A_MORNING_IN_MARCH)[0] for n in range(8)]
+    found = [
+        place_into(load, every(HOUR_S, key=f"ns/{n}"), A_MORNING_IN_MARCH)[0] for n in range(8)
+    ]
     assert Counter(place.first_run // SLOT_S % 4 for place in found) == {0: 2, 1: 2, 2: 2, 3: 2}
     assert len({place.first_run % HOUR_S for place in found}) == 8
 
 
-def test_240_hourly_ones_never_start_two_in_a_second() -> None:
+def test_240_hourly_intervals_never_start_two_in_a_second() -> None:
     load = LoadMap(A_MORNING_IN_MARCH)
     for n in range(240):
-        settle(load, every(HOUR_S, key=f"ns/{n}"), A_MORNING_IN_MARCH)
+        place_into(load, every(HOUR_S, key=f"ns/{n}"), A_MORNING_IN_MARCH)
     assert load.day.seconds.max() == 1
 
 
-def test_daily_ones_that_come_within_a_slot_do_not_herd_into_it() -> None:
+def test_daily_intervals_applied_within_one_slot_do_not_all_get_that_slot() -> None:
     load = LoadMap(A_MORNING_IN_MARCH)
     for n in range(192):
-        settle(load, every(DAY_S, key=f"ns/{n}"), A_MORNING_IN_MARCH)
+        place_into(load, every(DAY_S, key=f"ns/{n}"), A_MORNING_IN_MARCH)
     later = A_MORNING_IN_MARCH + 3 * DAY_S
     assert load.distribution(later).slots == (2,) * 96
 
@@ -139,46 +141,46 @@ def test_daily_ones_that_come_within_a_slot_do_not_herd_into_it() -> None:
 def test_a_heavy_schedule_is_avoided() -> None:
     load = LoadMap(A_MORNING_IN_MARCH)
     load.put(fixed(Cron("5,20,50 * * * *"), weight=100))
-    found, _ = settle(load, every(HOUR_S), A_MORNING_IN_MARCH)
+    found, _ = place_into(load, every(HOUR_S), A_MORNING_IN_MARCH)
     assert found.first_run // SLOT_S % 4 == 2
 
 
-def test_three_daily_steps_look_at_seven_days() -> None:
+def test_an_interval_of_three_days_is_placed_by_the_load_of_seven_days() -> None:
     load = LoadMap(A_MORNING_IN_MARCH)
     for weekday in (0, 1, 2, 4, 5, 6):
         load.put(fixed(Cron(f"* * * * {weekday}"), key=f"ns/{weekday}"))
-    found, _ = settle(load, every(7 * DAY_S), A_MORNING_IN_MARCH)
+    found, _ = place_into(load, every(7 * DAY_S), A_MORNING_IN_MARCH)
     a_wednesday = 6  # the epoch was a Thursday
     assert found.first_run // DAY_S % 7 == a_wednesday
 
 
-def test_an_unknown_member_is_not_put_by_asking() -> None:
+def test_place_does_not_put_the_member_into_the_load() -> None:
     load = LoadMap(A_MORNING_IN_MARCH)
     place(load, every(HOUR_S), A_MORNING_IN_MARCH, pre_schedule_s=PRE_SCHEDULE_S)
     assert not load.members
 
 
-def test_a_changed_schedule_does_not_flee_from_its_former_self() -> None:
+def test_a_changed_schedule_does_not_avoid_its_own_former_runs() -> None:
     load = LoadMap(A_MORNING_IN_MARCH)
-    first, _ = settle(load, every(HOUR_S, weight=1000), A_MORNING_IN_MARCH)
-    again, _ = settle(load, every(HOUR_S, weight=999), A_MORNING_IN_MARCH)
+    first, _ = place_into(load, every(HOUR_S, weight=1000), A_MORNING_IN_MARCH)
+    again, _ = place_into(load, every(HOUR_S, weight=999), A_MORNING_IN_MARCH)
     assert again.first_run == first.first_run
 
 
 @pytest.mark.parametrize("zone", ["UTC", "Europe/Berlin"])
-def test_a_start_time_puts_the_first_run_off_and_keeps_the_phase(zone: str) -> None:
+def test_a_start_time_delays_the_first_run_and_keeps_the_phase(zone: str) -> None:
     load = LoadMap(A_MORNING_IN_MARCH)
     begins = A_MORNING_IN_MARCH + 5 * DAY_S + 7
     member = every(DAY_S, zone=zone)
     late = replace(member, timing=replace(member.timing, start=begins))
-    found, there = settle(load, late, A_MORNING_IN_MARCH)
+    found, there = place_into(load, late, A_MORNING_IN_MARCH)
     assert begins <= found.first_run < begins + DAY_S
     assert runs_between(there, A_MORNING_IN_MARCH, found.first_run + 1) == [found.first_run]
     assert sum(load.distribution(A_MORNING_IN_MARCH).slots) == 0
 
 
 class TestWindow:
-    """Intervals of whole days may be kept to a time of day."""
+    """A window limits intervals of whole days to a time of day."""
 
     @pytest.mark.parametrize("window", [NIGHT, LUNCH], ids=["over midnight", "at noon"])
     @pytest.mark.parametrize("zone", ["UTC", "Asia/Kolkata", "America/New_York"])
@@ -187,7 +189,7 @@ class TestWindow:
         load = LoadMap(A_MORNING_IN_MARCH)
         for n in range(30):
             member = every(days * DAY_S, key=f"ns/{n}", zone=zone, window=window)
-            found, settled = settle(load, member, A_MORNING_IN_MARCH)
+            found, settled = place_into(load, member, A_MORNING_IN_MARCH)
             local = (found.first_run + load_zone(zone).offset_at(found.first_run)) % DAY_S
             inside = (local - window.start_s) % DAY_S < (window.end_s - window.start_s) % DAY_S
             assert inside
@@ -197,35 +199,37 @@ class TestWindow:
     def test_the_load_spreads_over_it(self) -> None:
         load = LoadMap(A_MORNING_IN_MARCH)
         for n in range(64):
-            settle(load, every(DAY_S, key=f"ns/{n}", window=NIGHT), A_MORNING_IN_MARCH)
+            place_into(load, every(DAY_S, key=f"ns/{n}", window=NIGHT), A_MORNING_IN_MARCH)
         assert sorted(load.distribution(A_MORNING_IN_MARCH).slots) == [0] * 64 + [2] * 32
 
-    def test_one_that_the_clock_jumps_over_opens_when_two_days_in_a_row_have_it(self) -> None:
+    def test_a_window_that_the_clock_jumps_over_is_used_once_two_days_in_a_row_have_it(
+        self,
+    ) -> None:
         load = LoadMap(BEFORE_SPRING_IN_BERLIN)
         member = every(DAY_S, zone="Europe/Berlin", window=THE_HOUR_THAT_SPRING_TAKES)
-        found, settled = settle(load, member, BEFORE_SPRING_IN_BERLIN)
+        found, settled = place_into(load, member, BEFORE_SPRING_IN_BERLIN)
         assert found.first_run > BEFORE_SPRING_IN_BERLIN + DAY_S
         local = (found.first_run + 2 * HOUR_S) % DAY_S
         assert 2 * HOUR_S <= local < 3 * HOUR_S
         end = found.first_run + 1
         assert runs_between(settled, BEFORE_SPRING_IN_BERLIN, end) == [found.first_run]
 
-    def test_it_means_nothing_to_other_intervals(self) -> None:
-        found, _ = settle(
+    def test_other_intervals_ignore_it(self) -> None:
+        found, _ = place_into(
             LoadMap(A_MORNING_IN_MARCH), every(5400, window=NIGHT), A_MORNING_IN_MARCH
         )
         assert found.first_run <= A_MORNING_IN_MARCH + 5400
 
-    def test_an_empty_one_is_refused_with_a_sentence(self) -> None:
+    def test_a_window_without_a_minute_is_refused_with_a_sentence(self) -> None:
         never = Window(HOUR_S + 1, HOUR_S + 30)
         with pytest.raises(BadField, match=r"placement\.window: holds no minute"):
-            settle(LoadMap(A_MORNING_IN_MARCH), every(DAY_S, window=never), A_MORNING_IN_MARCH)
+            place_into(LoadMap(A_MORNING_IN_MARCH), every(DAY_S, window=never), A_MORNING_IN_MARCH)
 
 
 class TestObserve:
-    """A careful roll-out: placed by hash, and the load only says what it would have done."""
+    """In Observe mode the phase is a hash of the name, and the reason names the phase by load."""
 
-    def test_the_phase_is_the_names_own_whatever_the_time_and_the_load(self) -> None:
+    def test_the_phase_depends_on_the_name_alone(self) -> None:
         busy = LoadMap(A_MORNING_IN_MARCH + 5 * HOUR_S)
         busy.put(fixed(Cron("* * * * *"), weight=1000))
         phases = {
@@ -269,15 +273,15 @@ class TestObserve:
 
 
 class TestRemembered:
-    """A name that comes back within a day gets its phase back."""
+    """A schedule whose name is applied again gets its phase back."""
 
     @pytest.mark.parametrize(
         ("every_s", "zone"),
         [(HOUR_S, "UTC"), (100 * MINUTE_S, "UTC"), (DAY_S, "Europe/Berlin"), (3 * DAY_S, "UTC")],
     )
-    def test_the_phase_goes_on(self, every_s: int, zone: str) -> None:
+    def test_the_due_times_are_those_of_the_former_phase(self, every_s: int, zone: str) -> None:
         load = LoadMap(A_MORNING_IN_MARCH)
-        _, before = settle(load, every(every_s, zone=zone), A_MORNING_IN_MARCH)
+        _, before = place_into(load, every(every_s, zone=zone), A_MORNING_IN_MARCH)
         load.drop(before.key)
         load.put(fixed(Cron("* * * * *"), weight=1000))
         later = A_MORNING_IN_MARCH + 5 * HOUR_S
@@ -297,14 +301,14 @@ class TestRemembered:
 
 
 class TestReason:
-    """Sentences for the owner."""
+    """The sentences that the owner reads."""
 
     def reason(self, member: Member) -> str:
         load = LoadMap(A_MORNING_IN_MARCH)
         load.put(fixed(Cron("0 * * * *"), weight=4))
-        return settle(load, member, A_MORNING_IN_MARCH)[0].reason
+        return place_into(load, member, A_MORNING_IN_MARCH)[0].reason
 
-    def test_it_says_when_and_why(self) -> None:
+    def test_a_reason_names_the_first_run_and_the_load(self) -> None:
         assert self.reason(every(HOUR_S)) == (
             "first run 2027-03-01T10:15:00Z, then every 1h; the least loaded start of 60 minutes: "
             "the busiest slot in which it runs has a load of 1 with it, "
@@ -312,25 +316,27 @@ class TestReason:
         )
 
     @pytest.mark.parametrize("every_s", [100 * MINUTE_S, 7 * MINUTE_S, 25 * MINUTE_S])
-    def test_an_interval_that_does_not_divide_a_day_is_told_so(self, every_s: int) -> None:
+    def test_a_reason_says_that_an_interval_does_not_divide_a_day(self, every_s: int) -> None:
         assert "does not divide 24 hours: even today, not for ever" in self.reason(every(every_s))
 
     @pytest.mark.parametrize("every_s", [36 * HOUR_S, 3 * DAY_S])
-    def test_nor_one_that_does_not_divide_a_week(self, every_s: int) -> None:
+    def test_a_reason_says_that_an_interval_does_not_divide_a_week(self, every_s: int) -> None:
         assert "does not divide 7 days: even today, not for ever" in self.reason(every(every_s))
 
     @pytest.mark.parametrize("every_s", [MINUTE_S, HOUR_S, 90 * MINUTE_S, DAY_S, 7 * DAY_S])
-    def test_others_are_not(self, every_s: int) -> None:
+    def test_the_reason_of_an_interval_that_divides_the_day_says_nothing_of_it(
+        self, every_s: int
+    ) -> None:
         assert "divide" not in self.reason(every(every_s))
 
-    def test_days_of_a_zone_are_named_so(self) -> None:
+    def test_a_reason_names_the_zone_of_local_days(self) -> None:
         assert "every 1d of Europe/Berlin" in self.reason(every(DAY_S, zone="Europe/Berlin"))
 
 
-def test_what_is_said_of_the_place_is_so() -> None:
+def test_the_placement_says_what_is_so() -> None:
     load = LoadMap(A_MORNING_IN_MARCH)
     load.put(fixed(Cron("0,15,30,45 * * * *"), weight=4))
-    found, settled = settle(load, every(6 * HOUR_S, weight=3), A_MORNING_IN_MARCH)
+    found, settled = place_into(load, every(6 * HOUR_S, weight=3), A_MORNING_IN_MARCH)
     assert found.load == 7
     assert found.slot == found.first_run // SLOT_S % 96
     assert replace(settled.interval, anchor=found.anchor) == Interval(6 * HOUR_S, 0, found.anchor)

@@ -1,4 +1,5 @@
-"""A rebalance: what may move, how far, that it helps, and that the preview is what happens."""
+"""A rebalance: which schedules may move, how far, that it helps, and that execution equals
+preview."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -13,9 +14,9 @@ from tests.unit.balance.members import (
     PRE_SCHEDULE_S,
     every,
     fixed,
+    place_into,
     recounted,
     runs_between,
-    settle,
 )
 
 from evenkeel.balance import (
@@ -64,7 +65,7 @@ def reasons(plan: Plan) -> dict[str, str]:
 
 
 def herd(count: int = 24, *, every_s: int = HOUR_S, now: Instant = A_MORNING_IN_MARCH) -> LoadMap:
-    """All due at the full hour, for days already; the next run is 53 minutes away."""
+    """Intervals that have run at the full hour for days. The next run is 53 minutes away."""
     load = LoadMap(now)
     anchor = (now // every_s - 3) * every_s
     load.put_all([every(every_s, key=f"ns/{n:02}", anchor=anchor) for n in range(count)])
@@ -76,7 +77,7 @@ def herd(count: int = 24, *, every_s: int = HOUR_S, now: Instant = A_MORNING_IN_
 
 @dataclass(frozen=True)
 class Cluster:
-    """Any set of schedules, and what protects them."""
+    """Any set of schedules, with their limits."""
 
     members: list[Member]
     now: Instant
@@ -160,7 +161,9 @@ def test_it_is_never_worse_and_the_preview_is_what_happens(cluster: Cluster) -> 
 
 @any_cluster
 @given(clusters())
-def test_protected_running_cooling_and_pinned_ones_never_move(cluster: Cluster) -> None:
+def test_protected_running_recently_placed_and_pinned_schedules_never_move(
+    cluster: Cluster,
+) -> None:
     load = loaded(cluster)
     plan = planned(cluster, load)
     moving = {move.key for move in plan.moves}
@@ -187,7 +190,7 @@ def test_protected_running_cooling_and_pinned_ones_never_move(cluster: Cluster) 
 
 @any_cluster
 @given(clusters())
-def test_half_to_one_and_a_half_intervals_lie_between_the_old_rhythm_and_the_new(
+def test_half_to_one_and_a_half_intervals_lie_between_old_and_new_phase(
     cluster: Cluster,
 ) -> None:
     load = loaded(cluster)
@@ -224,7 +227,7 @@ def test_a_herd_is_spread() -> None:
     assert load.day.seconds.max() == 1 + max(0, 24 - len(plan.moves) - 1)
 
 
-def test_what_stands_well_stays() -> None:
+def test_schedules_whose_move_gains_nothing_stay() -> None:
     plan = plan_of(herd(24), A_MORNING_IN_MARCH)
     assert len(plan.moves) == 18
     assert set(reasons(plan).values()) == {"no_gain"}
@@ -233,14 +236,14 @@ def test_what_stands_well_stays() -> None:
 def test_an_even_load_is_left_alone() -> None:
     load = LoadMap(A_MORNING_IN_MARCH)
     for n in range(40):
-        settle(load, every(HOUR_S, key=f"ns/{n}"), A_MORNING_IN_MARCH)
+        place_into(load, every(HOUR_S, key=f"ns/{n}"), A_MORNING_IN_MARCH)
     plan = plan_of(load, A_MORNING_IN_MARCH)
     assert plan.moves == ()
     assert set(reasons(plan).values()) == {"no_gain"}
     assert plan.current.suggestion == "acceptable"
 
 
-def test_moving_what_has_just_moved_waits_for_the_cooldown() -> None:
+def test_a_moved_schedule_does_not_move_again_during_the_cooldown() -> None:
     load = herd(24)
     carry_out(load, plan_of(load, A_MORNING_IN_MARCH), A_MORNING_IN_MARCH)
     load.put(fixed(Cron("5,20,35 * * * *"), weight=30))
@@ -270,7 +273,7 @@ def test_the_protection_window_is_capped_at_half_the_interval(
     assert (reasons(plan).get("ns/a") == "protection_window") is protected
 
 
-def test_a_run_that_is_being_prepared_is_protected_whatever_the_setting() -> None:
+def test_a_run_taken_up_already_is_protected_without_a_protection_window() -> None:
     load = LoadMap(A_MORNING_IN_MARCH)
     load.put(fixed(Cron("7 * * * *"), weight=50))
     load.put(every(HOUR_S, key="ns/at-once", anchor=A_MORNING_IN_MARCH + 10 - HOUR_S))
@@ -289,7 +292,7 @@ def test_what_protection_cost_is_shown() -> None:
     assert plan.score_without_protection == 1
 
 
-def test_pinned_ones_are_not_what_protection_cost() -> None:
+def test_pinned_schedules_do_not_count_as_the_cost_of_protection() -> None:
     load = LoadMap(A_MORNING_IN_MARCH)
     anchor = A_MORNING_IN_MARCH // DAY_S * DAY_S
     load.put_all([every(HOUR_S, key=f"ns/{n}", anchor=anchor, pinned=True) for n in range(9)])
@@ -298,7 +301,7 @@ def test_pinned_ones_are_not_what_protection_cost() -> None:
     assert plan.score_without_protection == plan.current_score
 
 
-def test_fixed_and_suspended_ones_are_not_spoken_of() -> None:
+def test_a_plan_does_not_name_fixed_and_suspended_schedules() -> None:
     load = LoadMap(A_MORNING_IN_MARCH)
     load.put(fixed(Interval(HOUR_S, 0), key="ns/offset"))
     load.put(every(HOUR_S, key="ns/suspended", anchor=A_MORNING_IN_MARCH, counts=False))
@@ -316,7 +319,7 @@ def test_a_move_never_takes_the_last_run_away() -> None:
     assert all(move.proposed_time < ends for move in plan.moves)
 
 
-def test_what_has_not_begun_is_left_alone() -> None:
+def test_a_schedule_before_its_start_time_does_not_move() -> None:
     load = herd(24)
     for member in list(load.members.values()):
         begins = A_MORNING_IN_MARCH + 3 * HOUR_S
@@ -324,7 +327,7 @@ def test_what_has_not_begun_is_left_alone() -> None:
     assert plan_of(load, A_MORNING_IN_MARCH).moves == ()
 
 
-def test_a_plan_made_of_a_snapshot_fits_the_load_it_was_taken_of() -> None:
+def test_a_plan_made_from_a_snapshot_fits_the_original_load() -> None:
     load = herd(24)
     snapshot = load.snapshot()
     plan = plan_of(snapshot, A_MORNING_IN_MARCH)
@@ -336,8 +339,8 @@ def test_a_plan_made_of_a_snapshot_fits_the_load_it_was_taken_of() -> None:
     assert "ns/fixed" not in snapshot.members
 
 
-def test_moving_again_and_again_never_starves_a_daily_one() -> None:
-    """Every two hours a person rebalances against a cron that grows where the schedule is."""
+def test_moves_again_and_again_never_keep_a_daily_interval_from_running() -> None:
+    """Every two hours somebody rebalances, and a new cron schedule has been added to its slot."""
     now = A_MORNING_IN_MARCH
     load = LoadMap(now)
     member = every(DAY_S, anchor=now - DAY_S + 3 * HOUR_S)
@@ -378,7 +381,7 @@ class TestConfirm:
         [
             pytest.param(lambda load: load.drop("ns/03"), id="one went"),
             pytest.param(
-                lambda load: settle(load, every(HOUR_S, key="ns/new"), A_MORNING_IN_MARCH),
+                lambda load: place_into(load, every(HOUR_S, key="ns/new"), A_MORNING_IN_MARCH),
                 id="one came",
             ),
             pytest.param(
@@ -394,7 +397,7 @@ class TestConfirm:
                 id="one was suspended",
             ),
             pytest.param(
-                lambda load: settle(load, every(HOUR_S, key="ns/03"), A_MORNING_IN_MARCH),
+                lambda load: place_into(load, every(HOUR_S, key="ns/03"), A_MORNING_IN_MARCH),
                 id="one was placed afresh",
             ),
             pytest.param(
@@ -423,7 +426,7 @@ class TestConfirm:
         load.put(fixed(Cron("20,35,50 * * * *"), weight=1000))
         assert isinstance(confirmed(plan, load, A_MORNING_IN_MARCH + 1), Stale)
 
-    def test_one_that_runs_meanwhile_is_left_out(self) -> None:
+    def test_a_schedule_that_runs_meanwhile_is_skipped(self) -> None:
         load = herd()
         plan = plan_of(load, A_MORNING_IN_MARCH)
         busy = plan.moves[0].key
@@ -433,7 +436,7 @@ class TestConfirm:
         assert [move.key for move in answer.moves] == [m.key for m in plan.moves if m.key != busy]
         assert answer.plan_id == plan.plan_id
 
-    def test_one_about_to_run_is_left_out(self) -> None:
+    def test_a_schedule_that_is_due_soon_is_skipped(self) -> None:
         load = herd(now=A_MORNING_IN_MARCH)
         a_minute_before = A_MORNING_IN_MARCH // HOUR_S * HOUR_S + HOUR_S - 60
         plan = plan_of(load, a_minute_before)

@@ -1,4 +1,4 @@
-"""The score and the two bounds, against every arrangement there is of a few runs."""
+"""The score and the two bounds, compared with all possible arrangements of a few runs."""
 
 import itertools
 
@@ -86,7 +86,7 @@ def test_a_score_lies_in_0_to_1_and_1_means_as_even_as_whole_runs_can_be(
 
 
 @pytest.mark.parametrize("runs", [1, 50, 96, 97, 100, 191, 192, 1000])
-def test_equal_runs_dealt_out_in_turn_score_1(runs: int) -> None:
+def test_equal_runs_spread_over_all_slots_score_1(runs: int) -> None:
     load = arranged([3] * runs, [n % 96 for n in range(runs)], count=96)
     assert distribution_score(load, by_weight([3] * runs)) == 1
     assert peak_to_mean(load) == pytest.approx(peak_bound(96, by_weight([3] * runs)))

@@ -1,4 +1,4 @@
-"""`evenkeel load` as people and programs meet it."""
+"""The output of `evenkeel load`, for people and for programs."""
 
 import datetime as dt
 import json
@@ -60,7 +60,7 @@ MIXED = manifests(
 )  # fmt: skip
 
 
-def test_json_has_exactly_what_programs_were_promised() -> None:
+def test_json_has_exactly_the_documented_fields() -> None:
     found = picture(MIXED)
     four = ["slots", "distribution_score", "peak_to_mean", "lower_bound"]
     assert list(found) == [*four, "placements", "rebalanced", "hash"]
@@ -75,7 +75,7 @@ def test_json_has_exactly_what_programs_were_promised() -> None:
         assert each["peak_to_mean"] == pytest.approx(max(each["slots"]) / mean)
 
 
-def test_slots_begin_at_from_rounded_down_and_carry_the_weight() -> None:
+def test_slots_begin_at_from_rounded_down_and_count_the_weight() -> None:
     daily = manifests(
         f"schedule: '20 6 * * *', {weighing(7)}",  # in the slot that --from lies in
         f"schedule: '14 6 * * *', {weighing(5)}",  # in the last: the slot begins at 06:15
@@ -125,7 +125,7 @@ def test_four_hourly_intervals_share_the_hour_evenly() -> None:
     assert (found["distribution_score"], found["peak_to_mean"]) == (1.0, 1.0)
 
 
-def test_rebalancing_is_never_worse_and_names_the_same_schedules() -> None:
+def test_a_rebalance_is_never_worse_and_names_the_same_schedules() -> None:
     found = picture(MIXED)
     rebalanced = found["rebalanced"]
     assert rebalanced["distribution_score"] >= found["distribution_score"]
@@ -135,7 +135,7 @@ def test_rebalancing_is_never_worse_and_names_the_same_schedules() -> None:
 
 
 def test_rebalanced_anchors_make_the_rebalanced_slots() -> None:
-    """Light ones first, heavy ones last: the order that placing one by one likes least."""
+    """Light intervals first, heavy ones last: the worst order for placing one by one."""
     hours = {f"default/job-{n}": n % 3 + 1 for n in range(40)}
     found = picture(
         manifests(
@@ -161,7 +161,7 @@ def test_placing_one_by_one_is_evener_than_by_hash() -> None:
     assert found["peak_to_mean"] < found["hash"]["peak_to_mean"]
 
 
-def test_without_intervals_all_three_pictures_are_one() -> None:
+def test_without_intervals_all_three_placements_are_equal() -> None:
     found = picture(manifests("schedule: '*/20 * * * *'", "hourly: {minute: 3}"))
     assert found["placements"] == []
     assert found["slots"] == found["rebalanced"]["slots"] == found["hash"]["slots"]
@@ -174,7 +174,7 @@ def test_fixed_times_later_in_the_file_are_known_before_intervals_are_placed() -
     assert sorted(slots_of_first_hour) == [0, 0, 1, 9]
 
 
-def test_suspended_schedules_are_no_load() -> None:
+def test_suspended_schedules_have_no_load() -> None:
     text = manifests("hourly: {minute: 0}, suspend: true", "hourly: {minute: 30}")
     result = run("-o", "json", "--from", MIDNIGHT, stdin=text)
     assert result.exit_code == 0
@@ -191,7 +191,7 @@ def test_a_bad_manifest_is_named_and_the_rest_is_shown() -> None:
 
 
 @pytest.mark.parametrize("start", ["1970-01-01T00:00:00Z", "9999-12-31T23:59:59Z"])
-def test_the_ends_of_time_are_no_crash(start: str) -> None:
+def test_the_first_and_last_years_are_no_crash(start: str) -> None:
     result = run("-o", "json", "--from", start, stdin=MIXED)
     assert isinstance(result.exception, SystemExit | None)
     assert len(json.loads(result.stdout)["slots"]) == 96
@@ -204,7 +204,7 @@ def test_the_load_of_no_accepted_manifest_is_not_drawn() -> None:
     assert "default/job-0: spec.schedule: " in message
 
 
-def test_an_empty_set_has_no_load_and_is_said() -> None:
+def test_a_file_without_schedules_has_no_load_and_a_message_says_so() -> None:
     result = run("-o", "json", "--from", MIDNIGHT, stdin="")
     assert result.exit_code == 0
     found = json.loads(result.stdout)
@@ -254,7 +254,7 @@ def test_table_does_not_cut_large_numbers() -> None:
     assert max(map(len, result.stdout.splitlines())) <= 80
 
 
-def test_table_sets_the_three_ways_side_by_side() -> None:
+def test_table_shows_the_three_placements_side_by_side() -> None:
     result = run("--from", MIDNIGHT, stdin=MIXED)
     found = picture(MIXED)
     for title, each in (

@@ -1,4 +1,4 @@
-"""`evenkeel plan` as people and programs meet it."""
+"""The output of `evenkeel plan`, for people and for programs."""
 
 import json
 import os
@@ -19,7 +19,7 @@ POD = "{template: {spec: {restartPolicy: Never, containers: [{name: c, image: bu
 
 
 def scheduled_job(name: str, spec: str, *, namespace: str = "default") -> str:
-    """A ScheduledJob manifest; `spec` is what stands beside the Job template, in flow style."""
+    """A ScheduledJob manifest. `spec` holds the other fields than jobTemplate, in flow style."""
     return (
         "apiVersion: evenkeel.dev/v1alpha1\n"
         "kind: ScheduledJob\n"
@@ -33,7 +33,7 @@ def run(*arguments: str, stdin: str | None = None) -> click.testing.Result:
 
 
 def planned(*arguments: str, stdin: str) -> list[tuple[str, str]]:
-    """(schedule, due) of each line that `plan -f -` prints as JSON; nothing may be wrong."""
+    """(schedule, due) of each line that `plan -f -` prints as JSON, without a message or error."""
     result = run("-f", "-", "-o", "json", *arguments, stdin=stdin)
     assert (result.stderr, result.exit_code) == ("", 0)
     return lines_of(result.stdout)
@@ -66,7 +66,7 @@ def lines_of(text: str) -> list[tuple[str, str]]:
         ),
     ],
 )
-def test_worked_examples_come_out_to_the_minute(spec: str, minutes: str) -> None:
+def test_the_documented_examples_are_exact(spec: str, minutes: str) -> None:
     expected = [("default/it", f"2026-03-01T{minute}:00Z") for minute in minutes.split()]
     spec = spec.replace("ANCHOR", f"anchor: '{MIDNIGHT}'")
     found = planned(
@@ -148,7 +148,7 @@ def test_lines_are_ordered_by_due_then_schedule() -> None:
     assert len(found) == 3 + 3 + 2 + 6 + 1
 
 
-def test_a_herd_in_one_second_is_ordered_by_schedule() -> None:
+def test_runs_of_one_second_are_ordered_by_schedule() -> None:
     names = [f"job-{n:03}" for n in range(300)]
     every = "interval: {every: 10s, offset: 0s}"
     herd = "---\n".join(scheduled_job(name, every) for name in names[::-1])
@@ -279,7 +279,7 @@ def test_files_directories_and_standard_input_are_read_together(tmp_path: Path) 
     ]  # fmt: skip
 
 
-def test_other_kinds_are_passed_over() -> None:
+def test_other_kinds_are_ignored() -> None:
     text = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\n---\n" + scheduled_job(
         "it", "hourly: {minute: 0}"
     )
@@ -331,7 +331,9 @@ POISON = [
 
 
 @pytest.mark.parametrize(("spec", "field"), POISON)
-def test_poison_is_named_and_the_rest_is_planned(spec: str, field: str, tmp_path: Path) -> None:
+def test_a_wrong_manifest_is_named_and_the_rest_is_planned(
+    spec: str, field: str, tmp_path: Path
+) -> None:
     file = tmp_path / "poison.yaml"
     file.write_text(
         "---\n".join(
@@ -426,7 +428,7 @@ def test_table_leaves_out_local_time_when_all_is_utc() -> None:
     assert result.stdout.splitlines()[0].split() == ["DUE", "SCHEDULE", "WHEN"]
 
 
-def test_a_refused_manifest_is_all_that_is_said_if_there_is_no_other() -> None:
+def test_a_refused_manifest_is_the_only_message_if_there_is_no_other() -> None:
     never = scheduled_job("it", "at: '2026-01-01T00:00:00Z', endTime: '2026-01-01T00:00:00Z'")
     result = run("-f", "-", "--from", MIDNIGHT, stdin=never)
     assert (result.exit_code, result.stdout) == (1, "")
@@ -434,7 +436,7 @@ def test_a_refused_manifest_is_all_that_is_said_if_there_is_no_other() -> None:
     assert message == "stdin: document 1: default/it: spec.at: is not before endTime: it never runs"
 
 
-def test_schedules_that_are_not_due_are_told_from_a_refused_one() -> None:
+def test_a_message_tells_schedules_that_are_not_due_from_refused_ones() -> None:
     past = scheduled_job("past", f"at: '{MIDNIGHT}'")
     result = run("-f", "-", "--from", SIX, stdin=f"{past}\n---\n{scheduled_job('bad', 'at: soon')}")
     assert (result.exit_code, result.stdout) == (1, "")
@@ -443,7 +445,7 @@ def test_schedules_that_are_not_due_are_told_from_a_refused_one() -> None:
     assert "no accepted schedule is due from" in nothing
 
 
-def test_nothing_due_is_said() -> None:
+def test_a_message_says_that_no_schedule_is_due() -> None:
     result = run("-f", "-", "--from", SIX, stdin=scheduled_job("it", f"at: '{MIDNIGHT}'"))
     assert (result.exit_code, result.stdout) == (0, "")
     assert "no schedule is due from" in result.stderr
@@ -489,7 +491,7 @@ def test_a_reader_that_leaves_is_no_error(tmp_path: Path) -> None:
         assert process.wait(60) == 141
 
 
-def test_interrupted_it_ends_without_a_word(tmp_path: Path) -> None:
+def test_after_ctrl_c_it_ends_without_a_message(tmp_path: Path) -> None:
     file = tmp_path / "set.yaml"
     file.write_text(scheduled_job("it", "schedule: '* * * * *'"))
     with subprocess.Popen(

@@ -1,4 +1,4 @@
-"""Bars, sparks and time stamps in a terminal."""
+"""Bars and times, as a terminal shows them."""
 
 import pytest
 
@@ -24,7 +24,7 @@ def test_bar_without_blocks_is_ascii() -> None:
     assert show.bar(1, full=800, columns=8, blocks=False) == "#"
 
 
-def test_bar_of_an_empty_picture_is_empty() -> None:
+def test_a_bar_of_no_load_is_empty() -> None:
     assert show.bar(0, full=0, columns=8, blocks=True) == ""
     assert show.spark([0, 0], full=0, blocks=True) == "  "
 

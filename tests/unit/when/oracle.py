@@ -1,4 +1,4 @@
-"""A second answer to "when is this due", as plain as can be: look at the clock every minute.
+"""A second way to find due times, as simple as possible: look at the zone's clock at every minute.
 
 Shares nothing with evenkeel.when: sets instead of bits, zoneinfo (with the wheel's data) instead
 of our own zone reader, and a walk over every minute instead of arithmetic.

@@ -1,4 +1,4 @@
-"""Due times of every kind of rule: the worked examples, bounds, days on a calendar, one answer."""
+"""Due times of all kinds of timing: examples, bounds, local days, and that all methods agree."""
 
 import itertools
 
@@ -65,16 +65,16 @@ def test_an_anchor_is_never_a_run_and_nothing_runs_before_it():
     assert dues.next_after(MIDNIGHT - DAY_S) == MIDNIGHT + HOUR_S
 
 
-def test_an_anchor_in_the_future_waits():
+def test_nothing_is_due_before_an_anchor_in_the_future():
     dues = dues_of(Interval(60, 30, MIDNIGHT + DAY_S))
     assert dues.next_after(MIDNIGHT) == MIDNIGHT + DAY_S + 90
 
 
-def test_without_anchor_the_epoch_counts():
+def test_without_an_anchor_an_interval_counts_from_1970():
     assert dues_of(Interval(7, 3)).next_after(MIDNIGHT) % 7 == 3
 
 
-def test_an_interval_that_was_not_placed_is_a_fault_of_ours():
+def test_an_interval_that_was_not_placed_is_a_defect():
     with pytest.raises(AssertionError):
         dues_of(Interval(60))
 
@@ -224,7 +224,7 @@ TEXTS = {
 
 
 @pytest.mark.parametrize(("text", "rule"), TEXTS.items(), ids=TEXTS)
-def test_a_rule_is_said_as(text, rule):
+def test_a_timing_in_words_is(text, rule):
     dues = dues_of(rule)
     assert dues.text == text
     assert dues.timing.rule == rule
@@ -256,7 +256,7 @@ def test_a_yearly_run_in_a_repeated_hour_comes_again_although_its_first_pass_is_
     assert shown([dues.next_after(between_the_passes)]) == ["2026-10-25T01:10Z"]
 
 
-def test_chatham_is_served_where_cronjobs_library_loops_for_ever():
+def test_chatham_works_where_cronjobs_library_loops_for_ever():
     dues = dues_of(Cron("*/15 0-12/3 * * *"), zone="Pacific/Chatham")
     after = instant("2026-04-03T16:00Z")
     assert shown([dues.next_after(after)]) == ["2026-04-03T16:15Z"]
@@ -377,7 +377,7 @@ def _compile(rule, clock_rules, start, end):
     begins,
     st.integers(0, 3 * DAY_S),
 )
-def test_all_questions_have_one_answer(members, begin, length):
+def test_all_methods_agree(members, begin, length):
     found = [_compile(*member) for member in members]
     compiled = [dues for dues in found if dues is not None]
     end = begin + length
@@ -437,7 +437,7 @@ def test_columns_serve_many_windows_and_are_not_changed_by_them():
         assert kept.ordinal.tolist() == fresh.ordinal.tolist()
 
 
-def test_a_large_set_is_cut_into_chunks_without_a_seam():
+def test_a_large_set_computed_in_chunks_loses_nothing():
     compiled = [dues_of(Cron(f"{n % 60} {n % 24} * * *")) for n in range(3000)]
     expansion = expand(compiled, MIDNIGHT, MIDNIGHT + 7 * DAY_S)
     assert expansion.ordinal.tolist() == [n for n in range(3000) for _ in range(7)]
@@ -445,7 +445,7 @@ def test_a_large_set_is_cut_into_chunks_without_a_seam():
     assert firsts == [n % 60 * 60 + n % 24 * HOUR_S for n in range(3000)]
 
 
-def test_types_are_as_narrow_as_promised():
+def test_the_arrays_have_the_types_that_the_index_needs():
     expansion = expand([dues_of(Hourly(1)), dues_of(Interval(60, 0))], MIDNIGHT, MIDNIGHT + DAY_S)
     assert (expansion.second.dtype, expansion.ordinal.dtype) == ("uint32", "int32")
 

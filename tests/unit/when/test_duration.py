@@ -1,4 +1,4 @@
-"""Durations: what is read, what is refused, and how they are shown."""
+"""Durations: which texts are accepted, which refused, and how a duration is printed."""
 
 import pytest
 from hypothesis import given

@@ -1,6 +1,6 @@
-"""Two other cron libraries judge ours; where they disagree, a table says who is right and why.
+"""Our due times compared with two cron libraries. Tables list where they differ, and who is right.
 
-Random texts avoid exactly the forms of the tables, so every remaining difference is a fault.
+Random texts avoid the forms of the tables, so every other difference is a defect.
 """
 
 import datetime as dt
@@ -242,7 +242,7 @@ def _takes(make) -> bool:
 
 
 @pytest.mark.parametrize("text", VALIDITY)
-def test_who_takes_which_text(text):
+def test_which_library_accepts_which_text(text):
     start = _local("UTC", NINE_ON_MONDAY)
     assert (
         _takes(lambda: _ours(text, "UTC", NINE_ON_MONDAY, 1)),
@@ -251,7 +251,7 @@ def test_who_takes_which_text(text):
     ) == VALIDITY[text]
 
 
-def test_hashed_values_do_not_make_aliases_wander():
+def test_aliases_are_not_hashed():
     """croniter moves `@daily` to a hashed minute once H is allowed; ours stays at midnight."""
     start = _local("UTC", NINE_ON_MONDAY)
     theirs = croniter("@daily", start, hash_id="ns/name").get_next(float)

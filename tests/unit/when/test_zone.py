@@ -1,4 +1,4 @@
-"""Zones come from the pinned wheel, are read right, and are never guessed."""
+"""Zones are read from the pinned tzdata package, correctly, and an unknown name is refused."""
 
 import importlib.metadata
 import importlib.resources
@@ -35,7 +35,7 @@ def test_an_unknown_zone_is_refused_and_never_utc(name, remedy):
     assert len(raised.value.sentence) < 200
 
 
-def test_zones_come_from_the_wheel_whatever_the_machine_has(monkeypatch):
+def test_zones_are_read_from_the_package_whatever_files_the_machine_has(monkeypatch):
     monkeypatch.setenv("PYTHONTZPATH", "/nowhere")
     assert load_zone("Asia/Kathmandu").offset_at(0) == 5 * 3600 + 1800
     assert load_zone("Asia/Kathmandu").offset_at(instant("2026-01-01T00:00Z")) == 20_700
@@ -77,8 +77,8 @@ def test_no_change_of_a_zone_is_overlooked(name):
     assert [t for t in instants if begin <= t < end] == clock_changes(name, begin, end)
 
 
-def test_changes_stand_farther_apart_than_they_move_the_clock():
-    """What `dst.parts` relies on: no two changes touch the same wall time."""
+def test_changes_lie_farther_apart_than_they_move_the_clock():
+    """`dst.parts` relies on it: no two changes affect the same local time."""
     for name in _wheel_names():
         instants, offsets = load_zone(name).spans(END_2099)
         for place in range(1, len(instants)):
