@@ -29,12 +29,13 @@ def arrange(
 
     The search counts phases; `is_worse` counts runs. The two differ in the current slot: a run
     there that has passed already disappears from the day together with its old phase. If that
-    makes the day worse, a second search moves no schedule whose last run lies in this slot.
+    makes the day worse, a second search leaves the passed part of the slot alone: no schedule whose
+    last run lies there moves, and no new anchor lies there.
     """
     ranges = {
         member.key: move_range
         for member in free
-        if member.interval.every_s > SLOT_S  # a shorter one loads every slot alike
+        if member.interval.every_s > SLOT_S  # a shorter one runs in every slot
         and (move_range := move_range_of(member, now, limits)) is not None
     }
     for no_anchor_in in (range(0), range(load.start, now + 1)):
@@ -130,7 +131,7 @@ def _moves(
         first = within_minute(trial, load.start, chosen[key], move_range.high, every_s)
         anchor = anchor_of(member, first, not_after=first)
         if anchor is None:
-            continue  # a clock change hides that time; the next rebalance may find another
+            continue  # a clock change removes that time; the next rebalance may find another
         trial.seconds[(first - load.start) % every_s : DAY_S : every_s] += 1
         moves.append(Move(key, base_of(member.timing), anchor, move_range.current_time, first))
     return moves

@@ -23,8 +23,8 @@ class Limits:
     protection_window_s: float = 0
     running: Collection[str] = ()
     last_runs: Mapping[str, Instant] = field(default_factory=dict)
-    """The last due time of schedules that ran by an earlier phase; their creation, if they never
-    ran. Without it, one move after another could keep a schedule from running at all."""
+    """The last due time of schedules that ran by an earlier phase; the time of their placement, if
+    they never ran. Without it, one move after another could keep a schedule from running at all."""
 
 
 @dataclass(frozen=True, slots=True)

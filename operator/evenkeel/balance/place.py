@@ -62,14 +62,14 @@ def place(
     if remembered is not None and (kept := _remembered(member, remembered, low)) is not None:
         load_with_it = _load_with_it(member, slot_loads, kept.first_run - load.start)
         first = _first_due(member, kept, now)
-        return _place(kept, first, load_with_it, kept_sentence(member, first))
+        return _placement(kept, first, load_with_it, kept_sentence(member, first))
     found = _by_load(load, slot_loads, member, now, low)
     first = _first_due(member, found, now)
     if observe:
         hashed = _by_hash(member, low)
         load_with_it = _load_with_it(member, slot_loads, hashed.first_run - load.start)
         hashed_first = _first_due(member, hashed, now)
-        return _place(
+        return _placement(
             hashed,
             hashed_first,
             load_with_it,
@@ -78,7 +78,7 @@ def place(
     load_with_it = _load_with_it(member, slot_loads, found.first_run - load.start)
     mean = int(np.add.reduce(slot_loads)) / (len(slot_loads) - 1)
     reason = by_load_sentence(member, first, starts=found.starts, load=load_with_it, mean=mean)
-    return _place(found, first, load_with_it, reason)
+    return _placement(found, first, load_with_it, reason)
 
 
 def at_anchor(member: Member, anchor: Instant, now: Instant) -> Member:
@@ -97,7 +97,7 @@ def at_anchor(member: Member, anchor: Instant, now: Instant) -> Member:
     )
 
 
-def _place(found: _Found, first_run: Instant, load_with_it: int, reason: str) -> Placement:
+def _placement(found: _Found, first_run: Instant, load_with_it: int, reason: str) -> Placement:
     return Placement(found.anchor, first_run, first_run // SLOT_S % DAY_SLOTS, load_with_it, reason)
 
 
@@ -144,7 +144,7 @@ def _choose(
     count = len(choices)
     if every_s < starts.BY_SECONDS_BELOW_S:
         best = choices[pattern.all_least_loaded(loads)]
-        first = int(best[starts.quietest(load.day.seconds, best - load.start, every_s)])
+        first = int(best[starts.least_used(load.day.seconds, best - load.start, every_s)])
         return _Found(first, first - every_s, count)
     if member.window is None:
         count = (high - int(choices[0])) // starts.MINUTE_S + 1
@@ -163,7 +163,7 @@ def within_minute(
 ) -> Instant:
     """The least used second of a minute, at the latest `high`. `origin` is the start of the day."""
     choices = np.arange(minute, min(minute + starts.MINUTE_S - 1, high) + 1)
-    return minute + starts.quietest(day.seconds, choices - origin, every_s)
+    return minute + starts.least_used(day.seconds, choices - origin, every_s)
 
 
 def anchor_of(member: Member, first_run: Instant, *, not_after: Instant) -> Instant | None:

@@ -41,7 +41,7 @@ def starts(low: Instant, high: Instant, every_s: int, *, window: Window | None, 
     return minutes
 
 
-def quietest(seconds: npt.NDArray[np.int32], choices: Ints, every_s: int) -> int:
+def least_used(seconds: npt.NDArray[np.int32], choices: Ints, every_s: int) -> int:
     """The place of the choice whose seconds of the day have the fewest runs; the first of equal
     ones. Choices are seconds after the start of the day."""
     rows = DAY_S // every_s
