@@ -53,7 +53,8 @@ class Process:
         )
         self.operator.status_sync.seen_version = self.listener.version
         self.reflector = Reflector(self.connection, schedules_path(), self, now=play.clock.now)
-        self.tasks: set[asyncio.Task[Any]] = set()
+        # In the order of their birth: a set's own order is another one in each process.
+        self.tasks: dict[asyncio.Task[Any], None] = {}
         self.over = asyncio.Event()
         self.crashed = False
         self.steps_since_ready = 0
@@ -119,8 +120,7 @@ class Process:
     async def bury(self) -> None:
         self.connection.dead = True
         while alive := [task for task in self.tasks if not task.done()]:
-            # In the order of their birth: a set's own order is another one in each process.
-            for task in sorted(alive, key=lambda task: int(task.get_name().rpartition("-")[2])):
+            for task in alive:
                 task.cancel()
             await asyncio.wait(alive, timeout=0)
         for task in self.tasks:
@@ -133,13 +133,16 @@ def owned(
     loop: asyncio.AbstractEventLoop,
     work: Coroutine[Any, Any, Any],
     context: contextvars.Context | None = None,
+    **options: Any,
 ) -> asyncio.Task[Any]:
-    """A task belongs to the process whose code made it, and dies with it."""
-    task = asyncio.Task(work, loop=loop, context=context)
+    """A task belongs to the process whose code made it, and dies with it.
+
+    The `options` differ between Pythons: some hand the name over, some set it afterwards."""
+    task = asyncio.Task(work, loop=loop, context=context, **options)
     process = context.get(CURRENT) if context is not None else CURRENT.get()
     if process is not None:
-        process.tasks.add(task)
-        task.add_done_callback(process.tasks.discard)
+        process.tasks[task] = None
+        task.add_done_callback(lambda task: process.tasks.pop(task, None))
     return task
 
 

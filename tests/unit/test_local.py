@@ -38,6 +38,11 @@ class PatientLoop(VirtualLoop):
     def _done(self, _: object) -> None:
         self._working -= 1
 
+    async def shutdown_default_executor(self, *limit_s):
+        """By this loop's clock a limit for the threads would be over before one of them ends."""
+        self._working += 1
+        await super().shutdown_default_executor(*limit_s)
+
     def _select(self, timeout=None):
         if self._working and timeout != 0:
             return selectors.DefaultSelector.select(self._selector, 0.05)
