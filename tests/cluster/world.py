@@ -40,6 +40,10 @@ class RefusedError(AssertionError):
         self.status = status
 
 
+class TooLateError(AssertionError):
+    """A due time was past when its schedule was created: it is missed, and no run comes of it."""
+
+
 class World:
     def __init__(self, cluster: Cluster, kubeconfig: Path | None = None) -> None:
         """As the cluster's administrator, or as whom this kubeconfig names."""
@@ -116,7 +120,12 @@ class World:
 
     def create(self, ns: str, name: str, **spec: Any) -> Json:
         """A ScheduledJob; of a Job that does nothing, unless `jobTemplate` is given."""
-        return self.call("POST", f"{GROUP}/namespaces/{ns}/scheduledjobs", manifest(name, **spec))
+        path = f"{GROUP}/namespaces/{ns}/scheduledjobs"
+        made = self.call("POST", path, manifest(name, **spec))
+        created_at, first = made["metadata"]["creationTimestamp"], first_of_few(spec)
+        if first is not None and first <= seconds(created_at):
+            raise TooLateError(f"{name} was created at {created_at}, and due at {moment(first)}")
+        return made
 
     def edit(self, ns: str, name: str, **spec: Any) -> Json:
         return self.call("PATCH", _schedule(ns, name), {"spec": spec}, MERGE)
@@ -219,6 +228,16 @@ def every(seconds: int, *, first_in: float = 0.0) -> Json:
 def once(*, due_in: float) -> str:
     """For `at`: an instant at least so many seconds away, and at most one more."""
     return moment(int(time.time() + due_in) + 1)
+
+
+def first_of_few(spec: Json) -> float | None:
+    """The first due time of a schedule that has only some, so that none may be missed."""
+    if "at" in spec:
+        return seconds(spec["at"])
+    rule = spec.get("interval") or {}
+    if "endTime" in spec and "anchor" in rule:
+        return seconds(rule["anchor"]) + float(rule["every"].removesuffix("s"))
+    return None
 
 
 def moment(instant: float) -> str:

@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from tests.cluster.faults.stage import RBAC, SCENES, USER, Prepare, binding, may_create
+from tests.cluster.faults.stage import RBAC, SCENES, USER, Prepare, binding, in_time
 from tests.cluster.operator_process import OperatorProcess, operator
 from tests.cluster.world import Json, RefusedError, World, eventually
 
@@ -89,9 +89,7 @@ def stage(
     def set_up(part: tuple[str, Prepare]) -> tuple[str, str]:
         name, prepare = part
         mine = World(world.cluster)
-        ns = mine.namespace("faults")
-        may_create(mine, ns)
-        prepare(mine, ns)
+        ns = in_time(mine, prepare)
         mine.close()
         return name, ns
 

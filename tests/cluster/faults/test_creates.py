@@ -208,7 +208,7 @@ def test_a_template_that_no_job_can_have_fails_each_run_once(world: World, ns: s
 
 
 def a_job_of_somebody_else(world: World, ns: str) -> None:
-    at = once(due_in=4)
+    at = once(due_in=8)
     uid = world.create(ns, "it", at=at)["metadata"]["uid"]
     name = job_name("it", RunId(uid, int(seconds(at))))
     body = {

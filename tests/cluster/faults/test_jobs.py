@@ -123,7 +123,7 @@ def test_a_job_deleted_by_hand_is_lost_and_frees_its_place(world: World, ns: str
 @scene(lambda world, ns: None)
 def test_a_job_whose_labels_are_taken_away_is_followed_to_its_end(world: World, ns: str) -> None:
     """The watch of our Jobs goes by labels, which everybody who may edit Jobs can remove."""
-    world.create(ns, "it", at=once(due_in=1), jobTemplate=template(runs_for="5s"))
+    world.create(ns, "it", at=once(due_in=4), jobTemplate=template(runs_for="5s"))
     [job] = eventually(lambda: world.jobs(ns), "its Job")
     bare = dict.fromkeys(("evenkeel.dev/schedule", "evenkeel.dev/schedule-uid"))
     # A Job without any label gets those of its Pods, and so ours, from the API server.
