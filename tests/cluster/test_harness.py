@@ -150,14 +150,15 @@ class TestStartAndStop:
         assert namespace in own_cluster.kubectl("get", "namespaces").stdout
 
     def test_the_command_line_starts_one_for_two_who_ask_at_once(self, name: str) -> None:
+        up = ("up", "--name", name, "--pods", "kwok")  # kind makes no such cluster
         with ThreadPoolExecutor() as both:
-            first, second = both.map(lambda _: harness("up", "--name", name), range(2))
+            first, second = both.map(lambda _: harness(*up), range(2))
 
         assert first.stdout == second.stdout == f"export KUBECONFIG={kubeconfig(name)}\n"
-        assert start(name, own=True).kubeconfig == kubeconfig(name)
+        assert start(name, "kwok").kubeconfig == kubeconfig(name)
         assert f"{name}: running, built" in harness("status", "--name", name).stdout
         with pytest.raises(HarnessError, match="runs with other options: stop it first"):
-            start(name, options=Options(profile="default"), own=True)
+            start(name, "kwok", Options(profile="default"))
         sweep()  # `up` is over, and so is whoever asked; the cluster is kept all the same
         assert loaded(name).processes["etcd"].alive
 
