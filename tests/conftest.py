@@ -15,6 +15,7 @@ import secrets
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
+from typing import Any
 
 import pytest
 from tests.cluster.harness import Cluster, HarnessError, images, node, prepare, start
@@ -31,6 +32,14 @@ def pytest_configure() -> None:
     processes of ours inherit it, and those that a test interrupts would go on for ever."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> object:
+    # Not above: whoever runs one test without workers need not have xdist.
+    from tests.side_by_side import SideBySide
+
+    return SideBySide(config, log)
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:

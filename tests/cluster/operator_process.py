@@ -30,7 +30,7 @@ from typing import Any
 from .harness.report import tail
 
 PROGRAM = Path(sys.executable).with_name("evenkeel")
-READY_S = 60  # alone on two cores it takes 2 s; a machine full of tests is far slower
+READY_S = 180  # alone on two cores it takes 2 s; a machine full of tests is far slower
 LOG_LINES = 60
 _SAMPLE = re.compile(r"^([a-z_]+(?:\{[^}]*\})?) ([^ ]+)$", re.MULTILINE)
 

@@ -78,13 +78,13 @@ def test_whatever_becomes_of_a_creates_answer_there_is_one_job(
         with operator(
             proxy.kubeconfig, directory=tmp_path, settings=settings, flags=flags
         ) as running:
-            at = once(due_in=3)
+            at = once(due_in=10)
             for ns in spaces.values():
                 world.create(ns, "it", at=at)
             for word, ns in spaces.items():
                 eventually(
                     lambda ns=ns: world.counts(ns, "it") == {"succeeded": 1}, f"one run: {word}",
-                    within_s=60,
+                    within_s=150,
                 )  # fmt: skip
             assert [each.left for each in rules] == [0] * len(rules), "a fault did not happen"
             unknown = running.metrics().get('evenkeel_creates_total{verdict="unknown"}', 0)
@@ -130,7 +130,7 @@ def test_a_watch_that_is_too_old_is_begun_again_and_nothing_is_missed(
         ) as running:
             world.create(ns, "it", interval=every(1), **MANY)
             eventually(
-                lambda: world.counts(ns, "it").get("succeeded", 0) >= 3, "it runs", within_s=60
+                lambda: world.counts(ns, "it").get("succeeded", 0) >= 3, "it runs", within_s=150
             )
             assert [each.left for each in rules] == [0] * 5, "a fault did not happen"
             assert running.metrics()['evenkeel_watch_restarts_total{reason="gone"}'] >= 2
@@ -163,7 +163,7 @@ def test_schedules_that_come_and_go_while_their_watch_is_silent_are_seen_by_list
         with operator(
             proxy.kubeconfig, directory=tmp_path, settings=settings, flags=("--namespace", ns)
         ) as running:
-            at = once(due_in=15)
+            at = once(due_in=25)
             world.create(ns, "goes", at=at)
             eventually(lambda: world.status(ns, "goes").get("nextRunTime") == at, "it is known")
             assert running.metrics()["evenkeel_schedules"] == 2
@@ -175,7 +175,7 @@ def test_schedules_that_come_and_go_while_their_watch_is_silent_are_seen_by_list
             eventually(
                 lambda: any(due(job) > at for job in world.jobs(ns, "stays")),
                 "its time has passed",
-                within_s=60,
+                within_s=150,
             )
         assert any(name.startswith("stays-") for name in world.created(ns))
         assert not any(name.startswith("goes-") for name, _ in world.tries(ns))
@@ -185,7 +185,7 @@ GRACE_S = 4
 REST_S = 150  # the pauses of the watches and of the status writes have grown to 30 s each by then
 
 
-@pytest.mark.timeout(360)
+@pytest.mark.timeout(900)
 @pytest.mark.parametrize(
     "outage_s",
     [20, pytest.param(100, marks=pytest.mark.long)],  # kopf by itself gives up after 54 s
@@ -216,7 +216,7 @@ def test_an_api_server_that_dies_and_comes_back(
             eventually(
                 lambda ns=ns: any(seconds(due(job)) > back_at + 3 for job in world.jobs(ns)),
                 "it runs again",
-                within_s=60,
+                within_s=150,
             )
             world.edit(ns, "it", suspend=True)
         for policy, ns in spaces.items():
@@ -256,7 +256,7 @@ def verdicts(world: World, ns: str, name: str) -> tuple[list[float], dict[str, i
 IN_FLIGHT, RETRY_AFTER_S, DEADLINE_S = 16, 2, 3
 
 
-@pytest.mark.timeout(360)
+@pytest.mark.timeout(900)
 @pytest.mark.parametrize(
     ("grace_s", "full_s"),
     [(4, 16), pytest.param(30, 60, marks=pytest.mark.long)],
@@ -293,21 +293,21 @@ def test_an_api_server_that_has_no_room_for_longer_than_grace(
                 eventually(lambda name=policy: len(world.jobs(ns, name)) >= 2, "it runs")
             full.set()
             began_at = time.time()
-            at = once(due_in=3)
+            at = once(due_in=6)
             for policy, words in policies.items():
                 world.create(ns, f"once-{policy}", at=at, **words)
             assert time.time() < seconds(at), "this machine is too slow"
             time.sleep(full_s)
             ended_at = time.time()
             full.clear()
-            assert 0 < len(refused) <= IN_FLIGHT * (full_s / RETRY_AFTER_S + 2)
+            assert 0 < len(refused) <= IN_FLIGHT * ((ended_at - began_at) / RETRY_AFTER_S + 2)
             for policy in policies:
                 eventually(
                     lambda name=policy: any(
                         seconds(due(job)) > ended_at + 3 for job in world.jobs(ns, name)
                     ),
                     "it runs again",
-                    within_s=60,
+                    within_s=150,
                 )
                 world.edit(ns, policy, suspend=True)
             for policy in policies:
@@ -326,7 +326,7 @@ def test_an_api_server_that_has_no_room_for_longer_than_grace(
             assert row["reason"] == "deadline"
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(900)
 def test_what_etcd_has_compacted_away_meanwhile_is_learnt_by_a_list(
     world: World, tmp_path: Path
 ) -> None:
@@ -353,14 +353,14 @@ def test_what_etcd_has_compacted_away_meanwhile_is_learnt_by_a_list(
         eventually(
             lambda: running.metrics().get('evenkeel_watch_restarts_total{reason="gone"}', 0) >= 1,
             "the server says that it is gone",
-            within_s=90,
+            within_s=180,
         )
         eventually(lambda: world.counts(ns, "goes").get("lost") == 1, "the vanished is lost")
         enough = world.counts(ns, "stays")["succeeded"] + 3
         eventually(
-            lambda: world.counts(ns, "stays")["succeeded"] >= enough, "it goes on", within_s=60
+            lambda: world.counts(ns, "stays")["succeeded"] >= enough, "it goes on", within_s=150
         )
-        world.create(ns, "new", at=once(due_in=2))
+        world.create(ns, "new", at=once(due_in=10))
         eventually(lambda: world.counts(ns, "new") == {"succeeded": 1}, "schedules are seen")
     jobs = world.jobs(ns)
     assert len({(due(job), owner(job)["uid"]) for job in jobs}) == len(jobs)

@@ -22,7 +22,7 @@ from evenkeel.core.messages import GetDistribution, PreviewRebalance, Rebalance
 from evenkeel.process import operating
 from evenkeel.settings import Settings
 
-pytestmark = pytest.mark.timeout(300)
+pytestmark = pytest.mark.timeout(900)
 
 COUNT = 200
 EVERY_S = 2700

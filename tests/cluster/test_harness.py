@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import secrets
-import signal
 import subprocess
 import sys
 import time
@@ -19,8 +18,7 @@ from tests.cluster.harness import Cluster, HarnessError, Options, build, kind, s
 from tests.cluster.harness import state as states
 from tests.cluster.harness.processes import Process, kill, this_process
 from tests.cluster.harness.state import State
-
-REPOSITORY = Path(__file__).parents[2]
+from tests.cluster.starters import REPOSITORY, WAIT, killed_at_the_end, swept
 
 
 @pytest.fixture
@@ -179,27 +177,32 @@ class TestStartAndStop:
             cluster.stop_api_server()
 
     def test_a_cluster_whose_starter_was_killed_is_cleaned_up(self, name: str) -> None:
-        killed_after(f"start({name!r}, own=True)")
-        left = loaded(name)
-        assert left.ready
-        assert all(process.alive for process in left.processes.values())
+        with killed_at_the_end(
+            "from tests.cluster.harness import start",
+            f"start({name!r}, own=True)",
+        ):
+            left = loaded(name)
+            assert left.ready
+            assert all(process.alive for process in left.processes.values())
 
-        sweep()
+        swept(name)
 
         assert_nothing_is_left(left)
 
     def test_a_half_started_cluster_is_cleaned_up_by_the_next_start(self, name: str) -> None:
-        killed_after(
-            "control_plane.BuiltCluster._wait = lambda *_: os.kill(os.getpid(), 9)",
+        with killed_at_the_end(
+            "from tests.cluster.harness import control_plane, start",
+            f"control_plane.BuiltCluster._wait = lambda *_: {WAIT}",
             f"start({name!r}, own=True)",
-        )
-        left = loaded(name)
-        assert not left.ready
-        assert left.processes["kube-apiserver"].alive
+        ):
+            left = loaded(name)
+            assert not left.ready
+            assert left.processes["kube-apiserver"].alive
 
         with pytest.raises(HarnessError):
             start(f"{name}-b", options=Options(api_server_flags=("--no-such-flag",)), own=True)
 
+        eventually(lambda: name not in states.names())  # by that start, or another's just before
         assert_nothing_is_left(left)
 
     def test_one_that_lost_a_process_is_started_anew(self, name: str) -> None:
@@ -352,7 +355,7 @@ class TestFakeNode:
             pods = json_of(kwok_cluster, namespace, "pods")["items"]
             ended = pods[0]["status"]["containerStatuses"][0]["state"]["terminated"]
             assert ended["exitCode"] == 1
-        kwok_cluster.kubectl("-n", namespace, "delete", "job", "probe", "--timeout=20s")
+        kwok_cluster.kubectl("-n", namespace, "delete", "job", "probe", "--timeout=90s")
         eventually(lambda: not json_of(kwok_cluster, namespace, "pods")["items"])
 
     def test_runs_a_pod_as_long_as_it_says(self, kwok_cluster: Cluster, namespace: str) -> None:
@@ -412,7 +415,7 @@ def json_of(cluster: Cluster, namespace: str, *what: str) -> dict[str, Any]:
     return found
 
 
-def eventually(true: Callable[[], bool], seconds: float = 30) -> None:
+def eventually(true: Callable[[], bool], seconds: float = 90) -> None:
     deadline = time.monotonic() + seconds
     while not true():
         assert time.monotonic() < deadline, f"not so after {seconds} seconds"
@@ -443,15 +446,3 @@ def harness(*arguments: str) -> subprocess.CompletedProcess[str]:
         text=True,
         check=True,
     )
-
-
-def killed_after(*lines: str) -> None:
-    """Runs the lines in a Python of its own that then dies without a chance to clean up."""
-    program = [
-        "import os",
-        "from tests.cluster.harness import control_plane, start",
-        *lines,
-        "os.kill(os.getpid(), 9)",
-    ]
-    died = subprocess.run([sys.executable, "-c", "\n".join(program)], cwd=REPOSITORY, check=False)
-    assert died.returncode == -signal.SIGKILL

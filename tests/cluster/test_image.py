@@ -17,7 +17,7 @@ import pytest
 from tests.cluster.harness import Cluster, HarnessError, image
 from tests.cluster.world import World, eventually, once
 
-pytestmark = pytest.mark.timeout(300)  # the image may have to be built: a minute on a busy machine
+pytestmark = pytest.mark.timeout(900)  # the image may have to be built: a minute on a busy machine
 
 Json = dict[str, Any]
 RULES: list[Json] = [
@@ -67,8 +67,8 @@ def installed(node_cluster: Cluster, archive: Path) -> Iterator[Installed]:
     world = World(node_cluster)
     ns = world.namespace("image")
     node_cluster.kubectl("-n", ns, "apply", "-f", "-", input=json.dumps(manifests(ns)))
-    wait = ["wait", "pod/evenkeel", "--for=condition=Ready", "--timeout=60s"]
-    waited = node_cluster.kubectl("-n", ns, *wait, check=False, timeout=90)
+    wait = ["wait", "pod/evenkeel", "--for=condition=Ready", "--timeout=180s"]
+    waited = node_cluster.kubectl("-n", ns, *wait, check=False, timeout=210)
     log = node_cluster.kubectl("-n", ns, "logs", "evenkeel", check=False).stdout
     assert waited.returncode == 0, f"the operator's Pod is not ready; its log:\n{log}"
     yield Installed(world, ns, "evenkeel")
@@ -78,7 +78,7 @@ def installed(node_cluster: Cluster, archive: Path) -> Iterator[Installed]:
 
 def test_it_creates_a_job_by_the_rights_of_its_service_account(installed: Installed) -> None:
     world, ns = installed.world, installed.ns
-    at = once(due_in=3)
+    at = once(due_in=10)
     world.create(ns, "once", at=at)
 
     (job,) = eventually(lambda: world.jobs(ns, "once"), "there is a Job")

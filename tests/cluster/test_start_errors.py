@@ -355,7 +355,7 @@ def test_asked_to_end_it_ends_well(
     with operator(kwok_cluster.kubeconfig, directory=tmp_path) as running:
         running.send(number)
 
-        assert running.wait(within_s=30) == 0
+        assert running.wait(within_s=90) == 0
         said = [json.loads(line) for line in running.text().splitlines()]
         assert said[-1]["event"] == "stopped"
         assert not [line for line in said if line["level"] == "error"]
@@ -368,4 +368,4 @@ def test_asked_to_end_twice_it_still_ends_well(kwok_cluster: Cluster, tmp_path: 
         time.sleep(0.01)
         running.send(signal.SIGTERM)
 
-        assert running.wait(within_s=30) == 0
+        assert running.wait(within_s=90) == 0

@@ -27,8 +27,8 @@ T = TypeVar("T")
 GROUP = "/apis/evenkeel.dev/v1alpha1"
 BATCH = "/apis/batch/v1"
 MERGE = "application/merge-patch+json"
-PATIENCE_S = 30.0  # for what should take a second, on a machine full of tests
-GARBAGE_PATIENCE_S = 75.0  # the garbage collector learns of new kinds of owners twice a minute
+PATIENCE_S = 90.0  # for what should take a second, on a machine full of tests
+GARBAGE_PATIENCE_S = 150.0  # the garbage collector learns of new kinds of owners twice a minute
 ENDS = ("succeeded", "failed", "skipped", "missed", "cancelled", "lost")
 
 

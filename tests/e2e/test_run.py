@@ -15,7 +15,7 @@ import pytest
 from tests.cluster.harness import Cluster, choose, run, state, stop
 from tests.cluster.world import World, eventually, names
 
-pytestmark = pytest.mark.timeout(300)  # it starts a cluster of its own
+pytestmark = pytest.mark.timeout(900)  # it starts a cluster of its own
 
 REPOSITORY = Path(__file__).parents[2]
 
@@ -41,7 +41,7 @@ class Call:
     def said(self) -> str:
         return self._output.read_text()
 
-    def says(self, words: str, *, within_s: float = 120) -> None:
+    def says(self, words: str, *, within_s: float = 240) -> None:
         deadline = time.monotonic() + within_s
         while words not in self.said:
             assert self._process.poll() is None, f"it ended and said:\n{self.said}"
@@ -83,7 +83,7 @@ def test_from_nothing_to_a_run_that_succeeded_and_back(
     first = make_run("--name", name)
     first.says("Evenkeel runs.")
     assert f"export KUBECONFIG={state.directory(name)}/kubeconfig" in first.said
-    first.says("$ kubectl -n examples get sj", within_s=60)
+    first.says("$ kubectl -n examples get sj", within_s=240)
     table = first.said.rpartition("$ kubectl -n examples get sj")[2]
     assert "succeeded" in table
     assert "every 20s + 5s" in table
@@ -110,10 +110,10 @@ def test_what_a_killed_call_leaves_goes_with_the_cluster(
 ) -> None:
     call = make_run("--name", name)
     call.says("Evenkeel runs.")
-    call.kill()
     found = state.load(name)
     assert found
     assert found.guests[run.OPERATOR].alive
+    call.kill()  # from here on any call of the harness on this machine may sweep it away
 
     stop(name)
 
@@ -124,7 +124,7 @@ def test_a_named_cluster_is_given_back_as_it_was_but_for_the_crd(
     node_cluster: Cluster, make_run: Callable[..., Call]
 ) -> None:
     call = make_run("--kubeconfig", str(node_cluster.kubeconfig))
-    call.says("$ kubectl -n examples get sj", within_s=90)
+    call.says("$ kubectl -n examples get sj", within_s=240)
 
     assert call.ctrl_c() == 0
 
@@ -135,7 +135,7 @@ def test_a_named_cluster_is_given_back_as_it_was_but_for_the_crd(
     def namespaces() -> list[str]:
         return names(world.items("/api/v1/namespaces"))
 
-    eventually(lambda: run.NAMESPACE not in namespaces(), "the examples are gone", within_s=60)
+    eventually(lambda: run.NAMESPACE not in namespaces(), "the examples are gone", within_s=150)
     world.close()
     assert "scheduledjobs.evenkeel.dev" in node_cluster.kubectl("get", "crd").stdout
 

@@ -61,7 +61,7 @@ def test_a_quota_that_is_raised_lets_the_run_go(world: World, ns: str) -> None:
 
     world.call("DELETE", f"/api/v1/namespaces/{ns}/resourcequotas/none")
 
-    eventually(lambda: world.counts(ns, "it") == {"succeeded": 1}, "it ran after all", within_s=60)
+    eventually(lambda: world.counts(ns, "it") == {"succeeded": 1}, "it ran after all", within_s=150)
     assert len(world.jobs(ns)) == 1
     assert world.condition(ns, "it", "Degraded")["status"] == "False"
     assert_no_storm(world, ns)
@@ -81,7 +81,7 @@ def test_a_right_that_is_taken_and_given_back(world: World, ns: str) -> None:
 
     may_create(world, ns)
 
-    eventually(lambda: world.counts(ns, "it") == {"succeeded": 1}, "it ran after all", within_s=60)
+    eventually(lambda: world.counts(ns, "it") == {"succeeded": 1}, "it ran after all", within_s=150)
     assert len(world.jobs(ns)) == 1
     assert_no_storm(world, ns)
 
@@ -129,7 +129,7 @@ def test_a_webhook_that_is_down_delays_and_loses_nothing(world: World, ns: str) 
 
     world.call("DELETE", f"{ADMISSION}/validatingwebhookconfigurations/{ns}")
 
-    eventually(lambda: world.counts(ns, "it") == {"succeeded": 1}, "it ran after all", within_s=60)
+    eventually(lambda: world.counts(ns, "it") == {"succeeded": 1}, "it ran after all", within_s=150)
     assert len(world.jobs(ns)) == 1
     assert_no_storm(world, ns)
 

@@ -28,7 +28,7 @@ from tests.cluster.world import (
     )
 )
 def test_a_failed_job_is_tried_again_as_the_same_run(world: World, ns: str) -> None:
-    eventually(lambda: world.counts(ns, "it") == {"failed": 1}, "it failed for good", within_s=60)
+    eventually(lambda: world.counts(ns, "it") == {"failed": 1}, "it failed for good", within_s=150)
 
     jobs = sorted(
         world.jobs(ns), key=lambda job: job["metadata"]["annotations"]["evenkeel.dev/attempt"]
@@ -47,7 +47,7 @@ def test_a_failed_job_is_tried_again_as_the_same_run(world: World, ns: str) -> N
     )
 )
 def test_failures_in_a_row_pause_and_an_edit_goes_on(world: World, ns: str) -> None:
-    paused = eventually(lambda: world.status(ns, "it").get("pause"), "it is paused", within_s=60)
+    paused = eventually(lambda: world.status(ns, "it").get("pause"), "it is paused", within_s=150)
     assert "failed" in paused["reason"]
     active = world.condition(ns, "it", "Active")
     assert (active["status"], active["reason"]) == ("False", "Paused")
@@ -82,7 +82,7 @@ def test_a_pod_that_does_not_start_in_time_ends_the_run(world: World, ns: str) -
         ns,
         "it",
         at=once(due_in=1),
-        pendingDeadlineSeconds=10,  # a busy Job controller takes its time to say why
+        pendingDeadlineSeconds=15,  # a busy Job controller takes its time to say why
         jobTemplate=template(pod={"serviceAccountName": "nobody"}),
     )
 )
@@ -123,7 +123,7 @@ def test_a_job_deleted_by_hand_is_lost_and_frees_its_place(world: World, ns: str
 @scene(lambda world, ns: None)
 def test_a_job_whose_labels_are_taken_away_is_followed_to_its_end(world: World, ns: str) -> None:
     """The watch of our Jobs goes by labels, which everybody who may edit Jobs can remove."""
-    world.create(ns, "it", at=once(due_in=4), jobTemplate=template(runs_for="5s"))
+    world.create(ns, "it", at=once(due_in=4), jobTemplate=template(runs_for="8s"))
     [job] = eventually(lambda: world.jobs(ns), "its Job")
     bare = dict.fromkeys(("evenkeel.dev/schedule", "evenkeel.dev/schedule-uid"))
     # A Job without any label gets those of its Pods, and so ours, from the API server.
@@ -134,7 +134,7 @@ def test_a_job_whose_labels_are_taken_away_is_followed_to_its_end(world: World, 
 
     assert "evenkeel.dev/schedule-uid" not in left["metadata"].get("labels", {})
     assert not left["status"].get("completionTime"), "too late: it has ended"
-    eventually(lambda: world.counts(ns, "it") == {"succeeded": 1}, "it was followed", within_s=90)
+    eventually(lambda: world.counts(ns, "it") == {"succeeded": 1}, "it was followed", within_s=180)
 
 
 @scene(lambda world, ns: None)

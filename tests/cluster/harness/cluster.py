@@ -18,7 +18,7 @@ from typing import Any, Literal
 from .report import HarnessError
 
 CRDS = Path(__file__).parents[3] / "crds"
-SERVED_SECONDS = 60
+SERVED_SECONDS = 180
 
 Pods = Literal["none", "kwok", "node"]  # what runs them: nothing, a fake node, a real one
 Profile = Literal["default", "tuned"]
@@ -63,7 +63,7 @@ class Cluster:
         self.kubectl_program = str(kubectl)
 
     def kubectl(
-        self, *args: str, input: str | None = None, check: bool = True, timeout: float = 60
+        self, *args: str, input: str | None = None, check: bool = True, timeout: float = 180
     ) -> subprocess.CompletedProcess[str]:
         """Runs kubectl as the administrator; with `check`, its refusal is an error with its words.
 

@@ -36,7 +36,7 @@ from .report import HarnessError
 from .state import State
 
 API_SERVER = "kube-apiserver"
-START_SECONDS = 60  # alone on two cores it takes 3 s; a machine full of tests is far slower
+START_SECONDS = 180  # alone on two cores it takes 3 s; a machine full of tests is far slower
 
 
 def asks(pods: Pods, options: Options) -> dict[str, Any]:

@@ -35,7 +35,7 @@ REPOSITORY = Path(__file__).parents[3]
 EXAMPLES = REPOSITORY / "operator" / "evenkeel" / "examples"
 NAMESPACE = "examples"
 OPERATOR = "operator"
-READY_SECONDS = 60
+READY_SECONDS = 180
 SHUTDOWN_SECONDS = 30  # what a Pod gets
 USUAL_PORT = 8080
 
