@@ -5,6 +5,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 HARNESS := $(BIN)/python -m tests.cluster.harness
 PYTEST_FLAGS ?=
+# One computes, the others wait for clusters (tests/side_by_side.py): for two cores, and enough for more.
+WORKERS ?= 3
 
 .DEFAULT_GOAL := help
 .PHONY: help test test-all lint format bench cluster cluster-down run image e2e sim crds clean
@@ -40,11 +42,11 @@ format: $(VENV)/ready ## let ruff format and mend
 
 test: lint ## what CI runs: lint and every suite but its long forms
 	$(HARNESS) build
-	$(BIN)/python -m pytest -m "not long" $(PYTEST_FLAGS)
+	$(BIN)/python -m pytest -n $(WORKERS) -m "not long" $(PYTEST_FLAGS)
 
 test-all: lint ## lint and every suite, the long forms too
 	$(HARNESS) build
-	$(BIN)/python -m pytest $(PYTEST_FLAGS)
+	$(BIN)/python -m pytest -n $(WORKERS) $(PYTEST_FLAGS)
 
 bench: $(VENV)/ready ## figures as JSON, compared with tests/bench/range.toml
 	@$(BIN)/python -m tests.bench $(BENCH_FLAGS)
