@@ -9,10 +9,10 @@ PYTEST_FLAGS ?=
 WORKERS ?= 3
 
 .DEFAULT_GOAL := help
-.PHONY: help test test-all lint format bench cluster cluster-down run image e2e sim crds clean
+.PHONY: help test test-all test-newer-python lint format bench cluster cluster-down run image e2e sim crds clean
 
 help: ## this list
-	@grep -E '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## /  \1\t/' | expand -t 18
+	@grep -E '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## /  \1\t/' | expand -t 22
 
 $(VENV)/ready: requirements.txt pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
@@ -63,6 +63,9 @@ run: $(VENV)/ready ## start here: a cluster, the operator and examples; KUBECONF
 
 image: $(VENV)/ready ## the operator's image, into build/
 	@$(BIN)/python -m tests.cluster.harness.image
+
+test-newer-python: $(VENV)/ready ## units and the simulator on Python 3.13, from Debian 13 if need be
+	$(BIN)/python -m tests.newer_python -m "not long" tests/unit tests/sim $(PYTEST_FLAGS)
 
 e2e: $(VENV)/ready ## real Pods on a real node
 	$(BIN)/python -m pytest tests/e2e $(PYTEST_FLAGS)
