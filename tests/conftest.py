@@ -23,6 +23,8 @@ from tests.cluster.harness.cluster import Pods
 from tests.cluster.harness.report import say
 
 KEPT = os.environ.get("EVENKEEL_TEST_CLUSTER")
+if KEPT and (worker := os.environ.get("PYTEST_XDIST_WORKER")):
+    KEPT = f"{KEPT}-{worker}"  # each has its own: their tests kill API servers
 
 _unavailable: dict[Pods, str] = {}  # why there is no such cluster in this session
 

@@ -16,8 +16,16 @@ from xdist.workermanage import WorkerController
 
 COMPUTE = ("tests/unit/", "tests/sim/", "tests/test_newer_python.py")
 
-# A real node starts in 6 s and its cluster is one of the larger: these files have one together.
-NODE = ("tests/cluster/test_image.py", "tests/cluster/test_node.py", "tests/e2e/")
+# A cluster takes seconds to start, kind's half a minute. These files have one together.
+TOGETHER = {
+    "a real node": ("tests/cluster/test_image.py", "tests/cluster/test_node.py", "tests/e2e/"),
+    "an API server": (
+        "tests/cluster/test_crd.py",
+        "tests/cluster/test_harness.py",
+        "tests/cluster/test_world.py",
+        "tests/contract/",
+    ),
+}
 
 # Long tests that share no stage: any worker may take one of them. They begin first, or the last of
 # them would be waited for by all.
@@ -33,8 +41,9 @@ def unit_of(test: str) -> str:
     """The tests that go to one worker together have one word: a function with all its parameters
     where they compute, a file where they wait and may share a stage."""
     file = test.partition("::")[0]
-    if file.startswith(NODE):
-        return "a real node"
+    for cluster, files in TOGETHER.items():
+        if file.startswith(files):
+            return cluster
     if file.startswith(COMPUTE) or file.startswith(LONG):
         return test.partition("[")[0]
     return file
@@ -48,10 +57,7 @@ def in_order(units: list[str]) -> list[str]:
     """As they should begin: the longest of what waits first; among equals as they come, which is at
     random."""
 
-    def rank(unit: str) -> int:
-        return 0 if unit == "a real node" else 1 if unit.startswith(LONG) else 2
-
-    return sorted(units, key=rank)
+    return sorted(units, key=lambda unit: unit not in TOGETHER and not unit.startswith(LONG))
 
 
 def next_for(worker: str, queue: list[str]) -> str:
