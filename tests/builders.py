@@ -13,6 +13,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
+from evenkeel import rfc3339
 from evenkeel.model import (
     At,
     Cron,
@@ -27,7 +28,6 @@ from evenkeel.model import (
     Schedule,
     Timing,
 )
-from evenkeel.resource import rfc3339
 from evenkeel.resource.job import job_name
 
 MONDAY: Instant = rfc3339.read("2026-03-02T00:00:00Z") or 0

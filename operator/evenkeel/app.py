@@ -74,7 +74,7 @@ class Operator:
             inbox,
             clock,
             in_flight=settings.creates_in_flight,
-            write_mark=lambda uid, revision: self.status_sync.write_now(uid, revision),
+            announce=lambda uid, revision: self.status_sync.write_now(uid, revision),
             gate=gate,
             count=metrics.create_answered,
             fail=self.fail,
@@ -90,13 +90,21 @@ class Operator:
             self.scheduler.document,
             in_flight=settings.status_in_flight,
             busy=busy,
-            namespace=self._namespace_of,
+            namespace=self.scheduler.namespace,
             gate=gate,
             version=self.scheduler.version,
             count=metrics.status_answered,
             complain=self._complain,
         )
-        self.errands = Errands(api, inbox, clock, busy=busy, gate=gate, fail=self.fail)
+        self.errands = Errands(
+            api,
+            inbox,
+            clock,
+            busy=busy,
+            gate=gate,
+            min_interval_s=settings.min_interval_s,
+            fail=self.fail,
+        )
         self.events = Events(api, clock, busy=busy, gate=gate, dropped=metrics.events_dropped.inc)
         self.jobs = jobs_reflectors(
             api,
@@ -108,7 +116,7 @@ class Operator:
         self.pruner = Pruner(
             api,
             inbox,
-            now=clock.now,
+            clock=clock,
             known=self.scheduler.state.knows,
             known_count=self.scheduler.state.count_known,
             namespaces=settings.namespaces,
@@ -126,16 +134,15 @@ class Operator:
         self._picture = self.scheduler.state.load.distribution(int(clock.now()))
         metrics.distribution(lambda: self._picture)
 
-    def _namespace_of(self, uid: str) -> str:
-        entry = self.scheduler.state.entries.get(uid)
-        return entry.ns if entry else ""
-
     async def ask(self, question: Callable[[Ask], Message]) -> Any:
         """Ask the scheduler, and wait for its answer. Busy when its inbox is full."""
         answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         if not self.scheduler.inbox.offer(question(answer)):
             raise Busy("the scheduler is busy; ask again")
-        return await answer
+        value = await answer
+        if isinstance(value, Busy):
+            raise value
+        return value
 
     def fail(self, error: BaseException) -> None:
         """A part that nothing can do without has failed: end as cleanly as can be, and say so."""
@@ -260,8 +267,14 @@ class Operator:
             case effects.Forget(uid=uid):
                 self.status_sync.forget(uid)
                 self.errands.forget(uid)
+            case effects.ReadSchedule():
+                self.errands.read_schedule(effect)
+            case effects.RunBegan():
+                self._run_began(effect)
             case effects.RunEnded():
-                self._record(effect)
+                self._run_ended(effect)
+            case effects.SpanEnded():
+                self._span_ended(effect)
             case effects.Observed(metric=metric, value=value):
                 self.metrics.observed(metric, value)
             case effects.KubeEvent():
@@ -273,24 +286,46 @@ class Operator:
                 if not ask.done():
                     ask.set_result(value)
 
-    def _record(self, ended: effects.RunEnded) -> None:
-        self.metrics.runs.labels(ended.state.value).inc(ended.count)
-        if ended.state is RunState.SKIPPED:
-            self.metrics.skipped.labels(ended.reason).inc(ended.count)
-        elif ended.state is RunState.MISSED:
-            self.metrics.missed.labels(ended.reason).inc(ended.count)
-        span = ended.count > 1
+    def _run_began(self, began: effects.RunBegan) -> None:
         log(
-            f"{'runs' if span else 'run'} {ended.state}",
+            "run began",
+            level="debug",
+            schedule=began.key,
+            due=rfc3339.show(began.run.due),
+            attempt=began.attempt,
+            job=began.job,
+        )
+
+    def _run_ended(self, ended: effects.RunEnded) -> None:
+        self._count_end(ended.state, ended.reason, 1)
+        log(
+            f"run {ended.state}",
             level=_LEVELS.get(ended.state, "info"),
             schedule=ended.key,
-            due=rfc3339.show(ended.first),
-            until=rfc3339.show(ended.last) if span else "",
-            count=ended.count if span else "",
-            reason=ended.reason,
+            due=rfc3339.show(ended.run.due),
+            reason=ended.reason or "",
             attempt=ended.attempt if ended.job else "",
             job=ended.job,
         )
+
+    def _span_ended(self, ended: effects.SpanEnded) -> None:
+        self._count_end(ended.state, ended.reason, ended.count)
+        log(
+            f"runs {ended.state}",
+            level=_LEVELS.get(ended.state, "info"),
+            schedule=ended.key,
+            due=rfc3339.show(ended.first),
+            until=rfc3339.show(ended.last),
+            count=ended.count,
+            reason=ended.reason,
+        )
+
+    def _count_end(self, state: RunState, reason: str | None, number: int) -> None:
+        self.metrics.runs.labels(state.value).inc(number)
+        if state is RunState.SKIPPED:
+            self.metrics.skipped.labels(reason).inc(number)
+        elif state is RunState.MISSED:
+            self.metrics.missed.labels(reason).inc(number)
 
     def _complain(self, what: str, sentence: str) -> None:
         """Say what does not work, without saying it a thousand times."""

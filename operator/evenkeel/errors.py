@@ -11,6 +11,8 @@ The result of a create is not an error: see `model.Verdict`. Failed requests to 
 exceptions of `kube.api`, and `kube` handles them.
 """
 
+from evenkeel.reasons import ConditionReason
+
 
 class EvenkeelError(Exception):
     """The base class. Its text is a sentence that can be shown as it is."""
@@ -24,7 +26,9 @@ class BadField(UserMistake):
     """A field of a manifest is wrong. `field` is its path, `sentence` says what to write
     instead."""
 
-    def __init__(self, field: str, sentence: str, *, reason: str = "Invalid") -> None:
+    def __init__(
+        self, field: str, sentence: str, *, reason: ConditionReason = ConditionReason.INVALID
+    ) -> None:
         super().__init__(f"{field}: {sentence}")
         self.field = field
         self.sentence = sentence

@@ -22,7 +22,15 @@ from functools import partial
 from typing import Any
 
 from evenkeel.clock import Clock, SystemClock
-from evenkeel.core.effects import ConfirmTime, Effect, Launch, Log, RunEnded
+from evenkeel.core.effects import (
+    ConfirmTime,
+    Effect,
+    Launch,
+    Log,
+    ReadSchedule,
+    RunEnded,
+    SpanEnded,
+)
 from evenkeel.core.lanes import Lanes
 from evenkeel.core.messages import (
     CreateResult,
@@ -30,6 +38,7 @@ from evenkeel.core.messages import (
     JobsListed,
     Message,
     ScheduleGone,
+    ScheduleRead,
     ScheduleSeen,
     SchedulesListed,
     TimeConfirmed,
@@ -45,6 +54,7 @@ from evenkeel.model import (
     JobPhase,
     JobRef,
     RunId,
+    RunState,
     Timing,
     Verdict,
 )
@@ -193,16 +203,21 @@ class Schedule:
         with self._lock:
             return dict(self._ends)
 
-    def _count_end(self, ended: RunEnded) -> None:
+    def _count_end(self, state: RunState, number: int = 1) -> None:
         with self._lock:
-            self._ends[ended.state.value] += ended.count
-        if ended.count > 1:
-            _log.warning("%s: %d runs %s: %s", ended.key, ended.count, ended.state, ended.reason)
+            self._ends[state.value] += number
 
     def _everything(self) -> list[Planned]:
         with self._lock:
             now = int(self._clock.now())
             return [planned(now) for planned in self._jobs.values()]
+
+    def _seen(self, uid: str) -> ScheduleSeen | None:
+        """A job as it would be seen at a start. None if the job was removed."""
+        with self._lock:
+            ids = [id for id, known in self._uids.items() if known == uid]
+            now = int(self._clock.now())
+            return ScheduleSeen(self._jobs[ids[0]](now), EMPTY) if ids else None
 
     def _callback(self, uid: str) -> Callback | None:
         """The callback of a job. KeyError if the job was removed."""
@@ -282,7 +297,7 @@ class _Running:
             while self._last and inbox.offer(self._last[0]):
                 self._last.popleft()
             for effect in self._scheduler.step(clock.now(), clock.monotonic()).effects:
-                if isinstance(effect, RunEnded):
+                if isinstance(effect, RunEnded | SpanEnded):
                     self._carry_out(effect)
 
     def tell(self, uid: str, message: Message) -> None:
@@ -312,8 +327,13 @@ class _Running:
                     due=effect.run.due,
                     name=effect.schedule.name,
                 )
-            case RunEnded():
-                self._schedule._count_end(effect)
+            case RunEnded(state=state):
+                self._schedule._count_end(state)
+            case SpanEnded(key=key, count=count, state=state, reason=reason):
+                self._schedule._count_end(state, count)
+                _log.warning("%s: %d runs %s: %s", key, count, state, reason)
+            case ReadSchedule(uid=uid):
+                self._report(ScheduleRead(uid, self._schedule._seen(uid), ()))
             case ConfirmTime():  # the clock jumped, and there is no other clock to ask
                 self._report(TimeConfirmed(self._schedule._clock.now()))
             case Log(level="warning" | "error"):

@@ -8,6 +8,8 @@ compared for equality.
 import enum
 from dataclasses import dataclass, field
 
+from evenkeel.reasons import ConditionReason
+
 Instant = int
 """Whole seconds since 1970-01-01T00:00:00Z."""
 
@@ -168,6 +170,8 @@ class Schedule:
     ttl_s: int | None = None
     """ttlSecondsAfterFinished of the template. After it Kubernetes deletes the Job, and the Job's
     name no longer prevents a second create."""
+    images: tuple[str, ...] = ()
+    """The images of the template's containers, for people."""
 
     @property
     def key(self) -> str:
@@ -185,7 +189,12 @@ class Rejection:
     generation: int
     field: str
     sentence: str
-    reason: str = "Invalid"
+    reason: ConditionReason = ConditionReason.INVALID
+
+    @property
+    def key(self) -> str:
+        """`namespace/name`."""
+        return f"{self.ns}/{self.name}"
 
 
 # --- the run ----------------------------------------------------------------------------------
@@ -207,7 +216,8 @@ class RunId:
 
 
 class RunState(enum.StrEnum):
-    """Where a run stands. `NEXT_STATES` lists the legal steps, `ENDED` the final states."""
+    """Where a run stands, as people see it. `core.schedule.run` lists the legal steps, `ENDED` the
+    final states."""
 
     SCHEDULED = "scheduled"
     PENDING = "pending"
@@ -231,34 +241,6 @@ ENDED = frozenset(
         RunState.LOST,
     }
 )
-
-NEXT_STATES: dict[RunState, frozenset[RunState]] = {
-    RunState.SCHEDULED: frozenset(
-        {RunState.PENDING, RunState.SKIPPED, RunState.MISSED, RunState.CANCELLED}
-    ),
-    RunState.PENDING: frozenset(
-        {
-            RunState.SCHEDULED,
-            RunState.RUNNING,
-            RunState.FAILED,
-            RunState.SKIPPED,
-            RunState.MISSED,
-            RunState.CANCELLED,
-            RunState.LOST,
-        }
-    ),
-    RunState.RUNNING: frozenset(
-        {
-            RunState.SUCCEEDED,
-            RunState.FAILED,
-            RunState.RETRYING,
-            RunState.CANCELLED,
-            RunState.LOST,
-        }
-    ),
-    RunState.RETRYING: frozenset({RunState.PENDING, RunState.FAILED, RunState.CANCELLED}),
-}
-"""The legal steps of a run. A final state has none."""
 
 
 @dataclass(frozen=True, slots=True)

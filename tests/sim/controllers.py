@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from tests.sim.server import JOB, SCHEDULED_JOB, Change, Json, Server
 
-from evenkeel.resource import rfc3339
+from evenkeel import rfc3339
 from evenkeel.resource.job import owner_uid, read_job
 
 SEEN_S = 0.02

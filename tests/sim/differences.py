@@ -8,8 +8,8 @@ from tests.sim.outcome import Outcome
 from tests.sim.reading import due_in, may_vanish
 from tests.sim.server import JOB, SCHEDULED_JOB, Json
 
+from evenkeel import rfc3339
 from evenkeel.model import Instant
-from evenkeel.resource import rfc3339
 
 AFTER_LOST = ("consecutiveFailures", "lastResult", "lastScheduleTime")
 

@@ -31,11 +31,11 @@ from tests.sim.reading import (
 )
 from tests.sim.server import JOB, SCHEDULED_JOB
 
-from evenkeel.core.entry import Entry
+from evenkeel import rfc3339
+from evenkeel.core.schedule.entry import Entry
 from evenkeel.model import ENDED, At, Instant, RunId
-from evenkeel.resource import rfc3339
 from evenkeel.resource.job import job_name
-from evenkeel.resource.status import timing_from_fields
+from evenkeel.resource.timing import timing_from_fields
 from evenkeel.when import compile_timing
 
 REPEATS_LIMIT = 40

@@ -10,10 +10,10 @@ from typing import Any
 from tests.sim.outcome import Created, Outcome
 from tests.sim.server import SCHEDULED_JOB, Json
 
+from evenkeel import rfc3339
 from evenkeel.model import Instant, Interval, Schedule, Timing
-from evenkeel.resource import rfc3339
 from evenkeel.resource.read import read
-from evenkeel.resource.status import timing_from_fields, timing_hash
+from evenkeel.resource.timing import timing_from_fields, timing_hash
 from evenkeel.when import compile_timing
 
 EVER = 1 << 60

@@ -21,8 +21,8 @@ from typing import Any
 
 import orjson
 
+from evenkeel import rfc3339
 from evenkeel.kube.api import JSON, Reply
-from evenkeel.resource import rfc3339
 
 Json = dict[str, Any]
 

@@ -8,7 +8,7 @@ from tests.sim.play import Trouble, play
 from tests.sim.scenario import TWENTY, YEAR_S, counts, dues, right, with_faults, world
 from tests.sim.world import Deed, create, every, patch, template
 
-from evenkeel.resource import rfc3339
+from evenkeel import rfc3339
 
 
 @pytest.mark.parametrize("by_s", [-7_200.0, -30.0, 30.0, 7_200.0])

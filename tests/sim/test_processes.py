@@ -10,7 +10,7 @@ from tests.sim.scenario import DAY_S, JOBS, TWENTY, counts, dues, right, world
 from tests.sim.server import Json
 from tests.sim.world import NEW_YEAR, create, every, patch, template
 
-from evenkeel.resource import rfc3339
+from evenkeel import rfc3339
 
 # --- 11, 12: two at once --------------------------------------------------------------------------
 

@@ -10,7 +10,7 @@ from tests.sim.play import Trouble, play
 from tests.sim.scenario import JOBS, counts, dues, right, with_faults, world
 from tests.sim.world import NEW_YEAR, Deed, create, every, template
 
-from evenkeel.resource import rfc3339
+from evenkeel import rfc3339
 
 
 def test_24_a_job_deleted_by_hand_is_lost_and_its_place_is_free() -> None:

@@ -11,8 +11,8 @@ from typing import Any
 from tests.sim.controllers import Fate, run_of
 from tests.sim.server import Json, status_reply
 
+from evenkeel import rfc3339
 from evenkeel.kube.api import Reply
-from evenkeel.resource import rfc3339
 from evenkeel.resource.job import LABEL_SCHEDULE
 
 NEW_YEAR = 1_798_761_600

@@ -1,5 +1,7 @@
-"""What is to be done at an instant. What is no longer true when its instant comes is dropped then,
-so nothing is ever searched for in here.
+"""What is to be done later: by the wall clock for due times, by the monotonic clock for durations.
+
+A duration on the wall clock would last for years once that clock was set back by years. A task that
+is no longer true when its moment comes is dropped then, so nothing is ever searched for in here.
 """
 
 import heapq
@@ -36,26 +38,64 @@ class UnwantedExpired(Task):
     """A create that got no answer cannot arrive any more."""
 
 
-class Agenda:
-    """Tasks by their instant; those of one instant in the order in which they were put."""
+@dataclass(frozen=True, slots=True)
+class ReadAgain:
+    """A schedule whose handler raised is to be read again, as at a restart."""
+
+    uid: str
+
+
+AnyTask = Task | ReadAgain
+
+
+class _Heap:
+    """Tasks by their moment; those of one moment in the order in which they were put."""
 
     def __init__(self) -> None:
-        self._heap: list[tuple[float, int, Task]] = []
+        self._heap: list[tuple[float, int, AnyTask]] = []
         self._count = 0
 
     def __len__(self) -> int:
         return len(self._heap)
 
-    def put(self, when: float, task: Task) -> None:
-        """At that instant, or as soon after it as there is a step."""
+    def put(self, when: float, task: AnyTask) -> None:
         self._count += 1
         heapq.heappush(self._heap, (when, self._count, task))
 
     @property
     def next_at(self) -> float:
-        """When the first is due; infinite when there is none."""
         return self._heap[0][0] if self._heap else float("inf")
 
-    def pop(self) -> Task:
-        """The first."""
+    def pop(self) -> AnyTask:
         return heapq.heappop(self._heap)[-1]
+
+
+class Agenda:
+    """Two clocks' tasks. The scheduler takes out what has come; schedules only put in."""
+
+    def __init__(self) -> None:
+        self._dues = _Heap()
+        self._delays = _Heap()
+
+    def __len__(self) -> int:
+        return len(self._dues) + len(self._delays)
+
+    def put_due(self, instant: float, task: AnyTask) -> None:
+        """At that instant of the wall clock, or as soon after it as there is a step."""
+        self._dues.put(instant, task)
+
+    def put_delay(self, until_m: float, task: AnyTask) -> None:
+        """At that moment of the monotonic clock."""
+        self._delays.put(until_m, task)
+
+    def pop(self, now: float, monotonic: float) -> AnyTask | None:
+        """The task whose moment came longest ago; None: no moment has come."""
+        delay_late_s = monotonic - self._delays.next_at
+        due_late_s = now - self._dues.next_at
+        if max(delay_late_s, due_late_s) < 0:
+            return None
+        return self._delays.pop() if delay_late_s > due_late_s else self._dues.pop()
+
+    def wait_s(self, now: float, monotonic: float) -> float:
+        """How long until the next; infinite when there is none."""
+        return min(self._dues.next_at - now, self._delays.next_at - monotonic)

@@ -6,6 +6,7 @@ from typing import Any
 from evenkeel.balance import Limits, LoadMap, Plan
 from evenkeel.core.messages import Ask
 from evenkeel.model import Instant, JobRef, RunId, RunState, Schedule
+from evenkeel.reasons import EventReason, Reason, RunReason
 from evenkeel.when import DueTimes
 
 
@@ -25,9 +26,9 @@ class Launch:
     run: RunId
     attempt: int
     schedule: Schedule
-    mark_first: int = 0
-    """The status of this revision must be stored before the create: the Job may vanish before its
-    mark is written. 0: it need not."""
+    announced: int = 0
+    """The status of this revision, which announces the create, must be stored before it: the Job
+    may vanish by its ttl, and the name that locks with it. 0: nothing announces it."""
     latest: Instant | None = None
     """Later than this it is not to be created: its startingDeadlineSeconds."""
 
@@ -128,8 +129,35 @@ class ConfirmRebalance:
 
 
 @dataclass(frozen=True, slots=True)
+class RunBegan:
+    """The Job of a run's attempt exists. `sent_at`: when its create was sent; None: it was there
+    already."""
+
+    run: RunId
+    key: str
+    attempt: int
+    job: str
+    sent_at: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class RunEnded:
-    """A run, or a span of `count` due times as a whole, has come to an end."""
+    """A run has come to its end."""
+
+    run: RunId
+    key: str
+    state: RunState
+    reason: RunReason | None
+    attempt: int
+    job: str
+    started: Instant | None
+    finished: Instant
+    message: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class SpanEnded:
+    """So many due times from `first` to `last`, none of which was a run, have one verdict."""
 
     uid: str
     key: str
@@ -137,16 +165,21 @@ class RunEnded:
     last: Instant
     count: int
     state: RunState
-    reason: str = ""
-    attempt: int = 1
-    job: str = ""
-    started: Instant | None = None
-    finished: Instant | None = None
+    reason: Reason
+
+
+@dataclass(frozen=True, slots=True)
+class ReadSchedule:
+    """Read a closed schedule again, with its Jobs: its handler raised, and may not any more."""
+
+    uid: str
+    ns: str
+    name: str
 
 
 @dataclass(frozen=True, slots=True)
 class Observed:
-    """A number for a histogram."""
+    """A number for a histogram or a counter."""
 
     metric: str
     value: float
@@ -160,7 +193,7 @@ class KubeEvent:
     ns: str
     name: str
     warning: bool
-    reason: str
+    reason: EventReason
     message: str
 
 
@@ -200,7 +233,10 @@ Effect = (
     | BuildIndex
     | PlanRebalance
     | ConfirmRebalance
+    | RunBegan
     | RunEnded
+    | SpanEnded
+    | ReadSchedule
     | Observed
     | KubeEvent
     | Log

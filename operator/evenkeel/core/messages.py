@@ -7,6 +7,7 @@ from typing import Any
 from evenkeel.balance import Plan, Stale
 from evenkeel.core.index import RunIndex
 from evenkeel.model import Instant, JobFact, JobRef, Rejection, RunId, Schedule, Verdict
+from evenkeel.reasons import ConditionReason, Reason
 from evenkeel.resource.status import Memory
 
 Ask = object
@@ -29,12 +30,22 @@ class ScheduleGone:
 
 
 @dataclass(frozen=True, slots=True)
+class ScheduleRead:
+    """A closed schedule as the API server has it now, with its Jobs. `seen` is None: it is gone."""
+
+    uid: str
+    seen: ScheduleSeen | None
+    facts: tuple[JobFact, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class SchedulesListed:
     """All there are by an own LIST: what is not in it was deleted while nobody watched."""
 
     uids: frozenset[str]
-    listed_at: float
-    """Before the LIST was sent: a schedule first seen since need not be in it."""
+    listed_m: float
+    """Before the LIST was sent, by the monotonic clock: a schedule first seen since need not be in
+    it."""
     unlisted: frozenset[str] = frozenset()
     """Namespaces that could not be listed: nothing is known of theirs."""
 
@@ -78,18 +89,6 @@ class JobsListed:
     """The namespace that was listed; empty: all."""
 
 
-UNREACHABLE = "Unreachable"
-NOT_CREATED = "NotCreated"
-MARK_NOT_WRITTEN = "StatusNotWritten"
-TOO_MANY_REQUESTS = "TooManyRequests"
-"""Of the reasons for which a create is held, those that the scheduler tells apart: nobody took it;
-it got no answer and there is no Job; the mark that had to come first is not stored; a 429."""
-
-
-BY_CRON_JOB = "CronJob"
-"""The reason of a TAKEN where a CronJob of the schedule's name has created the Job."""
-
-
 @dataclass(frozen=True, slots=True)
 class CreateResult:
     """An orchestrator is done with one attempt: what its create proved."""
@@ -100,7 +99,7 @@ class CreateResult:
     ref: JobRef
     sent_at: float
     message: str = ""
-    reason: str = ""
+    reason: ConditionReason | None = None
     found: JobFact | None = None
     """An adopted Job, as it was read: it may already have an end."""
 
@@ -121,10 +120,6 @@ class PutBack:
     attempt: int
 
 
-UNREADABLE = "unreadable"
-"""`PodsLookedAt.reason` when the Pods may not be read: nothing is known, so nothing is ended."""
-
-
 @dataclass(frozen=True, slots=True)
 class PodsLookedAt:
     """Why a Job has not started by its pending deadline; `started` when it has after all."""
@@ -132,7 +127,8 @@ class PodsLookedAt:
     run: RunId
     attempt: int
     started: bool
-    reason: str
+    reason: Reason | None
+    """None: the Pods may not be read, so nothing is known and nothing is ended."""
     message: str
 
 
@@ -143,7 +139,7 @@ class TemplateChecked:
     uid: str
     template_hash: str
     accepted: bool | None
-    reason: str
+    reason: ConditionReason
     message: str
 
 
@@ -240,6 +236,7 @@ class Shutdown:
 Message = (
     ScheduleSeen
     | ScheduleGone
+    | ScheduleRead
     | SchedulesListed
     | SchedulesChanged
     | IndexBuilt

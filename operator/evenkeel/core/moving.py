@@ -15,9 +15,8 @@ from dataclasses import replace
 from evenkeel import balance
 from evenkeel.balance import Limits, Move, Plan, Skip, Stale
 from evenkeel.balance.nouns import DAY_SLOTS
-from evenkeel.core import take
+from evenkeel.core import route
 from evenkeel.core.effects import Answer, ConfirmRebalance, Observed, PlanRebalance
-from evenkeel.core.entry import Entry
 from evenkeel.core.messages import (
     Ask,
     GetDistribution,
@@ -26,9 +25,14 @@ from evenkeel.core.messages import (
     RebalanceConfirmed,
     RebalancePlanned,
 )
-from evenkeel.core.placing import change_phase, load
+from evenkeel.core.placing import follow_up, load
+from evenkeel.core.schedule import phase
+from evenkeel.core.schedule.entry import Entry
+from evenkeel.core.schedule.turn import Turn
 from evenkeel.core.state import Moving, State
 from evenkeel.model import SLOT_S, Instant
+from evenkeel.reasons import EventReason
+from evenkeel.resource.status import Placed
 
 PLANS_LIMIT = 20
 """Previews that can still be confirmed; one holds every move of ten thousand schedules."""
@@ -45,6 +49,7 @@ ANOTHER = "another rebalance is being carried out; ask for a new preview"
 
 def distribution(state: State, message: GetDistribution) -> None:
     """How even the next 24 hours are."""
+    follow_up(state)
     state.emit(Answer(message.ask, load(state).distribution(int(state.now))))
 
 
@@ -67,6 +72,7 @@ def rebalance(state: State, message: Rebalance) -> None:
 
 
 def _plan(state: State, ask: Ask, *, execute: bool) -> None:
+    follow_up(state)
     limits = _limits(state, state.entries.values())
     work = PlanRebalance(ask, execute, load(state).snapshot(), int(state.now), limits)
     if len(state.load.members) > INLINE_PLACED:
@@ -95,6 +101,7 @@ def planned(state: State, message: RebalancePlanned) -> None:
 
 
 def _confirm(state: State, ask: Ask, plan: Plan) -> None:
+    follow_up(state)
     limits = _limits(state, state.entries.values())
     work = ConfirmRebalance(ask, plan, load(state).snapshot(), int(state.now), limits)
     if len(state.load.members) > INLINE_PLACED:
@@ -127,13 +134,13 @@ def go_on(state: State) -> None:
     moving = state.moving
     if moving is None or not state.can_tell_what_is_due:
         return
-    load(state)  # what this step's messages changed is not to be moved
     for _ in range(min(MOVES_PER_STEP, len(moving.ahead))):
         following = moving.ahead.popleft()
         if isinstance(following, Move):
             _move(state, moving, following)
         else:
             _skip(state, moving, following)
+    follow_up(state)
     if not moving.ahead:
         _conclude(state, moving)
 
@@ -141,6 +148,7 @@ def go_on(state: State) -> None:
 def finish(state: State) -> None:
     """The rest at once: nobody is left to come back for it."""
     while state.moving is not None and state.can_tell_what_is_due:
+        follow_up(state)
         go_on(state)
 
 
@@ -149,27 +157,27 @@ def _move(state: State, moving: Moving, move: Move) -> None:
     entry = state.entries.get(state.uid_by_key.get(move.key, ""))
     if member is None or not member.counts or entry is None or entry.placed is None:
         return  # deleted, suspended or paused since: neither moved nor in anybody's way
-    again = balance.move_again(move, member, int(state.now), _limits(state, (entry,)))
-    if isinstance(again, Skip):
-        _skip(state, moving, again)
+    move_now = balance.move_again(move, member, int(state.now), _limits(state, (entry,)))
+    if isinstance(move_now, Skip):
+        _skip(state, moving, move_now)
         return
-    change_phase(
-        state,
-        entry,
-        replace(
-            entry.placed,
-            anchor=again.new_anchor,
-            placed_at=int(state.now),
-            slot=slot_of(again.proposed_time),
-            reason=balance.moved_sentence(
-                balance.moved(member, again, int(state.now)), again.proposed_time
-            ),
+    placed = replace(
+        entry.placed,
+        anchor=move_now.new_anchor,
+        placed_at=int(state.now),
+        slot=slot_of(move_now.proposed_time),
+        reason=balance.moved_sentence(
+            balance.moved(member, move_now, int(state.now)), move_now.proposed_time
         ),
     )
-    take.take_up_soon(state, entry)
-    state.event(entry, "Moved", entry.placed.reason)
+    route.call(state, entry.uid, _take_phase, placed)
     state.emit(Observed("placed_rebalance", 1))
-    moving.made.append(again)
+    moving.made.append(move_now)
+
+
+def _take_phase(turn: Turn, entry: Entry, placed: Placed) -> None:
+    phase.change(turn, entry, placed)
+    turn.event(entry, EventReason.MOVED, placed.reason)
 
 
 def _skip(state: State, moving: Moving, skip: Skip) -> None:
@@ -208,7 +216,7 @@ def _limits(state: State, entries: Collection[Entry]) -> Limits:
         protection_window_s=state.settings.protection_window_s,
         running=frozenset(entry.key for entry in entries if entry.occupying),
         last_runs={
-            entry.key: entry.last_schedule or entry.placed.placed_at
+            entry.key: entry.record.last_schedule or entry.placed.placed_at
             for entry in entries
             if entry.placed is not None
         },

@@ -1,21 +1,24 @@
-"""Intervals without an offset get their phase here, keep it, and change it only on purpose.
+"""Intervals without an offset get their phase here, by looking at all the other schedules; and what
+the load and the index hold of each schedule follows its changes.
 
-A phase is an anchor: due at anchor + k * every, k = 1, 2, ... It is chosen once, by looking at all
-the other schedules, and written to the status; times follow by arithmetic, so nothing drifts.
+`follow_up` runs once at the end of a step for each schedule that the step touched: nobody has to
+remember to weigh, to index or to place a schedule that was changed.
 """
 
 from dataclasses import replace
 
 from evenkeel import balance
 from evenkeel.balance import LoadMap, Member
-from evenkeel.core import take
+from evenkeel.core import route
 from evenkeel.core.effects import Observed
-from evenkeel.core.entry import Entry
+from evenkeel.core.schedule import accept, phase, start
+from evenkeel.core.schedule.entry import Entry
+from evenkeel.core.schedule.turn import Turn
 from evenkeel.core.state import State
 from evenkeel.errors import BadField
-from evenkeel.model import Instant, Interval, Schedule, Timing
+from evenkeel.model import Instant, Interval, Rejection, Schedule
+from evenkeel.reasons import EventReason
 from evenkeel.resource.status import Placed
-from evenkeel.when import DueTimes, compile_timing
 
 REMEMBERED_S = 86_400
 """The same name applied again within a day gets its phase back."""
@@ -23,45 +26,78 @@ REMEMBERED_S = 86_400
 REMEMBERED_LIMIT = 10_000
 
 
-def is_placed(timing: Timing) -> bool:
-    """Whether the operator chooses this timing's phase."""
-    return isinstance(timing.rule, Interval) and timing.rule.offset_s is None
+def follow_up(state: State) -> None:
+    """What follows for each schedule that this step touched: a phase where it needs one, runs for
+    what its new due times bring soon, free places for who waits, its load and its place in the
+    index. What follows may touch others, so until none is left."""
+    if state.stopping or not state.can_tell_what_is_due:
+        return
+    while state.touched:
+        uid = next(iter(state.touched))
+        del state.touched[uid]
+        entry = state.entries.get(uid)
+        if entry is None:
+            continue
+        _weigh(state, entry)
+        if entry.schedule and phase.is_needed(
+            entry.schedule, entry.placed, afresh=entry.place_afresh
+        ):
+            _choose(state, entry, entry.schedule)
+        _look_ahead_if_changed(state, uid)
+        route.call(state, uid, start.give_free_places)
+        if uid in state.entries:
+            _weigh(state, state.entries[uid])
+        state.touched.pop(uid, None)
+    load(state)
 
 
-def in_force(timing: Timing, placed: Placed | None) -> Timing | None:
-    """The timing with its phase; None when it has none yet."""
-    if not is_placed(timing):
-        return timing
-    assert isinstance(timing.rule, Interval)
-    if placed is None or placed.every_s != timing.rule.every_s:
-        return None
-    return replace(timing, rule=Interval(timing.rule.every_s, 0, placed.anchor))
+def _look_ahead_if_changed(state: State, uid: str) -> None:
+    entry, known = state.entries.get(uid), state.known.get(uid)
+    if entry is None or known is None:
+        return
+    others = entry.dues is not known.dues
+    if others:
+        known.dues = entry.dues
+        state.reindex(uid)
+    if entry.halted is not known.halted:
+        others = True
+        known.halted = entry.halted
+        state.index_dirty = True
+    if others and not entry.halted:
+        route.call(state, uid, accept.look_ahead)
+        if (entry := state.entries.get(uid)) is not None:
+            known.halted = entry.halted
 
 
-def still_fits(schedule: Schedule, placed: Placed | None) -> bool:
-    """Whether a phase was found for what the spec wishes now."""
-    wish = schedule.placement
-    return (
-        in_force(schedule.timing, placed) is not None
-        and placed is not None
-        and (placed.weight, placed.window) == (wish.weight, wish.window)
-    )
+def _weigh(state: State, entry: Entry) -> None:
+    member, known = _member_of(entry), state.known[entry.uid]
+    if member != known.member:
+        known.member = member
+        state.reweigh[entry.uid] = None
 
 
-def choose(state: State, entry: Entry, schedule: Schedule) -> None:
+# --- the phase ------------------------------------------------------------------------------------
+
+
+def _choose(state: State, entry: Entry, schedule: Schedule) -> None:
     """Choose a phase, by all the others."""
     assert isinstance(schedule.timing.rule, Interval)
-    old = entry.placed
-    member = _member(entry, schedule, schedule.timing)
+    old, member = entry.placed, _member(entry, schedule)
     began = state.stopwatch()
-    found = balance.place(
-        load(state),
-        member,
-        int(state.now),
-        pre_schedule_s=state.settings.pre_schedule_s,
-        observe=state.settings.placement_mode == "Observe",
-        remembered=None if old else _remembered(state, schedule),
-    )
+    try:
+        found = balance.place(
+            load(state),
+            replace(member, timing=schedule.timing, dues=None),
+            int(state.now),
+            pre_schedule_s=state.settings.pre_schedule_s,
+            observe=state.settings.placement_mode == "Observe",
+            remembered=None if old else _remembered(state, schedule),
+        )
+    except BadField as mistake:  # a window that holds no minute
+        route.call(state, entry.uid, accept.reject, _rejection(entry, mistake))
+        return
+    finally:
+        state.known[entry.uid].member = None  # `place` takes it out of the load
     state.emit(Observed("placement", state.stopwatch() - began))
     placed = Placed(
         anchor=found.anchor,
@@ -73,37 +109,55 @@ def choose(state: State, entry: Entry, schedule: Schedule) -> None:
         reason=found.reason,
         load=found.load,
     )
-    change_phase(state, entry, placed)
     state.emit(Observed("placed_again" if old else "placed_new", 1))
+    route.call(state, entry.uid, _take_phase, placed)
+
+
+def _take_phase(turn: Turn, entry: Entry, placed: Placed) -> None:
+    old = entry.placed
+    phase.change(turn, entry, placed)
     if old:
-        state.log(
+        turn.log(
             "rescheduled job (rhythm preserved)",
             job_id=entry.key,
             old_slot=old.slot,
-            new_slot=found.slot,
+            new_slot=placed.slot,
         )
     else:
-        state.log("placed new job", job_id=entry.key, slot=found.slot, load=found.load)
-    state.event(entry, "Placed", found.reason)
+        turn.log("placed new job", job_id=entry.key, slot=placed.slot, load=placed.load)
+    turn.event(entry, EventReason.PLACED, placed.reason)
 
 
-def change_phase(state: State, entry: Entry, placed: Placed) -> None:
-    """From now on due by this phase; what was due by the old one until now is reckoned first."""
-    take.retire_timing(state, entry)
-    entry.placed = placed
-    compile_in_force(entry)
-    state.reindex(entry)
-    state.reweigh[entry.uid] = None
-    state.dirty(entry)
+def _rejection(entry: Entry, mistake: BadField) -> Rejection:
+    return Rejection(
+        entry.uid,
+        entry.ns,
+        entry.name,
+        entry.generation,
+        mistake.field,
+        mistake.sentence,
+        mistake.reason,
+    )
 
 
-def compile_in_force(entry: Entry) -> None:
-    """The due times of the entry's timing; none where it is not placed or a zone is gone."""
-    timing = in_force(entry.timing, entry.placed) if entry.timing else None
-    try:
-        entry.dues = compile_timing(timing, seed=entry.key) if timing else None
-    except BadField:
-        entry.dues = None
+def remember_phase(state: State, entry: Entry) -> None:
+    """A schedule is gone; its phase is kept for a day, should the name come back."""
+    if entry.placed is None:
+        return
+    state.phases.pop(entry.key, None)
+    state.phases[entry.key] = (entry.placed, state.monotonic)
+    if len(state.phases) > REMEMBERED_LIMIT:
+        del state.phases[next(iter(state.phases))]
+
+
+def _remembered(state: State, schedule: Schedule) -> Instant | None:
+    placed, since_m = state.phases.pop(schedule.key, (None, 0.0))
+    if placed is None or state.monotonic - since_m > REMEMBERED_S:
+        return None
+    return placed.anchor if phase.still_fits(schedule, placed) else None
+
+
+# --- the load -------------------------------------------------------------------------------------
 
 
 def load(state: State) -> LoadMap:
@@ -111,36 +165,23 @@ def load(state: State) -> LoadMap:
     twenty schedules costs little more than that of one."""
     members = []
     for uid in state.reweigh:
-        entry = state.entries.get(uid)
-        if entry is None:
+        known, entry = state.known.get(uid), state.entries.get(uid)
+        if known is None or entry is None:
             continue
-        schedule = entry.schedule
-        timing = in_force(entry.timing, entry.placed) if entry.timing else None
-        if schedule is None or timing is None or entry.dues is None:
+        if known.member is None:
             state.load.drop(entry.key)
         else:
-            members.append(_member(entry, schedule, timing, dues=entry.dues))
+            members.append(known.member)
     state.reweigh.clear()
     state.load.put_all(members)
     return state.load
 
 
-def forget(state: State, entry: Entry) -> None:
-    """A schedule is gone: its load too; its phase is kept for a day, should the name come back."""
-    state.load.drop(entry.key)
-    if entry.placed is None:
-        return
-    state.phases.pop(entry.key, None)
-    state.phases[entry.key] = (entry.placed, state.now)
-    if len(state.phases) > REMEMBERED_LIMIT:
-        del state.phases[next(iter(state.phases))]
-
-
-def move_on(state: State) -> None:
+def show_new_day(state: State) -> None:
     """The picture of the day begins with the current slot."""
-    start = state.load.start
+    start_was = state.load.start
     state.load.advance(int(state.now))
-    if state.load.start != start:
+    if state.load.start != start_was:
         picture = state.load.distribution(int(state.now))
         state.log(
             "bucket map rebuilt",
@@ -149,24 +190,23 @@ def move_on(state: State) -> None:
         )
 
 
-def _member(
-    entry: Entry, schedule: Schedule, timing: Timing, *, dues: DueTimes | None = None
-) -> Member:
-    placed = entry.placed if is_placed(schedule.timing) else None
+def _member_of(entry: Entry) -> Member | None:
+    """What it weighs; None: nothing, for it is rejected or has no phase yet."""
+    if entry.schedule is None or entry.dues is None:
+        return None
+    return _member(entry, entry.schedule)
+
+
+def _member(entry: Entry, schedule: Schedule) -> Member:
+    placed = entry.placed if phase.is_placed(schedule.timing) else None
+    timing = phase.in_force(entry.timing, entry.placed)
     return Member(
         key=entry.key,
-        timing=timing,
-        dues=dues,
+        timing=timing or schedule.timing,
+        dues=entry.dues if timing else None,
         weight=schedule.placement.weight,
         counts=not schedule.suspend and entry.pause is None,
         placed_at=placed.placed_at if placed else None,
         window=schedule.placement.window,
         pinned=schedule.placement.pinned,
     )
-
-
-def _remembered(state: State, schedule: Schedule) -> Instant | None:
-    placed, since = state.phases.pop(schedule.key, (None, 0.0))
-    if placed is None or state.now - since > REMEMBERED_S or not still_fits(schedule, placed):
-        return None
-    return placed.anchor

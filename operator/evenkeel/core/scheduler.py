@@ -1,11 +1,12 @@
-"""The scheduler: one owner of all scheduling state, five fixed steps, no I/O.
+"""The scheduler: one owner of all scheduling state, a fixed cycle of steps, no I/O.
 
-`loop.py` calls `step` with the time, carries the effects out and calls again when `wake_at` comes
-or a message arrives. Same messages, same times: same effects, which is what the simulator lives on.
+`loop.py` calls `step` with the time, carries the effects out, and calls again when `wake_at` comes
+or a message arrives. The same messages at the same times bring the same effects in the same order:
+the simulator lives on that.
 
 Guarantees: every due time of an accepted schedule becomes a run or part of a span exactly once per
 process, and none is launched before its instant. Does not guarantee that a run has only one
-launcher in the world: the Job's name does (see `resource.job`).
+launcher in the world: the Job's name does (see `resource.job_name`).
 """
 
 import math
@@ -13,28 +14,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from evenkeel.core import (
-    admit,
-    answer,
-    creates,
-    follow,
-    history,
-    messages,
-    moving,
-    placing,
-    take,
-    wallclock,
-)
-from evenkeel.core.agenda import DeletionDeadline, PendingDeadline, Start, UnwantedExpired
-from evenkeel.core.document import say_whether_active, status_document
-from evenkeel.core.effects import (
-    BuildIndex,
-    Effect,
-    Observed,
-    Stopped,
-    Withdraw,
-    WriteStatus,
-)
+from evenkeel.core import admit, answer, messages, moving, placing, route, wallclock
+from evenkeel.core.agenda import ReadAgain
+from evenkeel.core.effects import BuildIndex, Effect, Observed, Stopped, Withdraw
 from evenkeel.core.inbox import Inbox
 from evenkeel.core.index import RunIndex
 from evenkeel.core.messages import Document, Message
@@ -77,39 +59,45 @@ class Scheduler:
         self.state = State(settings, self.inbox, stopwatch=stopwatch)
 
     def step(self, now: float, monotonic: float) -> Step:
-        """One iteration: always these five, in this order."""
+        """One iteration of the cycle; five of its steps are the specification's."""
         state = self.state
-        state.effects = []
-        wallclock.watch(state, now, monotonic)
-        placing.move_on(state)
 
+        # 0. Look at the clock.
+        wallclock.watch(state, now, monotonic)
+        placing.show_new_day(state)
         # 1. Rebuild the index if needed.
         self._rebuild_index()
         # 2. Hand due runs to orchestrators.
         more_runs = self._hand_out_due_runs()
         # 3. Drain the inbox.
         self._drain_inbox()
+        # 3a. Follow up on every schedule that was touched: phase, due times, free places, load.
+        placing.follow_up(state)
+        # 3b. Move a bite of the rebalance under way.
+        moving.go_on(state)
         # 4. Forget what ended longer than grace ago.
         self._forget_ended()
         # 5. Update statistics.
         self._update_statistics()
 
-        return Step(state.effects, self._wake_at(more_runs))
+        effects, state.effects = state.effects, []
+        return Step(effects, self._wake_at(more_runs))
 
     def document(self, uid: str) -> tuple[str, str, Document, int] | None:
-        """A schedule's namespace, name, status and revision, for the status writer; None: gone."""
-        entry = self.state.entries.get(uid)
-        if entry is None:
-            return None
-        say_whether_active(entry, now=self.state.now)
-        document = status_document(entry, now=self.state.now)
-        entry.sent = (entry.revision, entry.mark or 0)
-        return entry.ns, entry.name, document, entry.revision
+        """A schedule's namespace, name, status and revision, for the status writer; None: gone.
+
+        It is asked for between two steps; what a surprise here causes comes with the next one."""
+        return route.document(self.state, uid)
 
     def version(self, uid: str) -> str:
         """The resourceVersion at which a schedule was first seen."""
         entry = self.state.entries.get(uid)
         return entry.version if entry else ""
+
+    def namespace(self, uid: str) -> str:
+        """A schedule's namespace; empty: there is no such schedule."""
+        known = self.state.entries.get(uid) or self.state.closed.get(uid)
+        return known.ns if known else ""
 
     # --- 1 --------------------------------------------------------------------------------------
 
@@ -122,7 +110,7 @@ class Scheduler:
         if state.doubts_clock or state.index_building:
             return
         entries = sorted(
-            (entry for entry in state.entries.values() if not entry.halted and entry.dues),
+            (entry for entry in state.entries.values() if not entry.halted),
             key=lambda entry: (entry.ns, entry.name),
         )
         origin = math.floor(state.now - state.settings.grace_s)
@@ -166,33 +154,27 @@ class Scheduler:
         start = math.ceil(state.now - state.settings.grace_s)
         end = math.floor(state.now + state.settings.pre_schedule_s) + 1
         if start > state.looked_until:  # stalled, perhaps before it looked for the first time
-            for entry in state.entries.values():
-                if not entry.halted:
-                    take.catch_up(state, entry)
+            route.catch_up(state)
         if index.generation == state.looked_generation and state.looked_until <= end:
             start = max(start, state.looked_until)
-        for due, ordinal in index.query(start, end):
-            known = state.entries.get(index.uids[ordinal])
-            if known is not None and index.generation >= known.index_from:
-                take.offer(state, known, due)
+        for instant, ordinal in index.query(start, end):
+            uid = index.uids[ordinal]
+            if index.generation >= state.index_from.get(uid, 0):
+                route.offer(state, uid, instant)
         state.looked_until = end
         state.looked_generation = index.generation
 
     def _work_off_agenda(self) -> bool:
         state = self.state
         for _ in range(STARTS_PER_STEP):
-            if state.agenda.next_at > state.now:
+            task = state.agenda.pop(state.now, state.monotonic)
+            if task is None:
                 return False
-            match state.agenda.pop():
-                case Start() as task:
-                    take.start(state, task)
-                case PendingDeadline() as task:
-                    follow.pending_deadline(state, task)
-                case UnwantedExpired() as task:
-                    creates.unwanted_expired(state, task)
-                case DeletionDeadline() as task:
-                    follow.deletion_deadline(state, task)
-        return state.agenda.next_at <= state.now
+            if isinstance(task, ReadAgain):
+                admit.read_again(state, task)
+            else:
+                route.task(state, task)
+        return state.agenda.wait_s(state.now, state.monotonic) <= 0
 
     # --- 3 --------------------------------------------------------------------------------------
 
@@ -201,14 +183,14 @@ class Scheduler:
         left = MESSAGES_PER_STEP
         while left > 0 and (taken := self.inbox.drain(1)):
             for message in taken:
-                _HANDLERS[type(message)](self, message)
+                if type(message) in route.OF_ONE_SCHEDULE:
+                    route.message(state, message)
+                else:
+                    _OF_ALL[type(message)](self, message)
                 heavy = isinstance(message, messages.ScheduleSeen)
                 left -= MESSAGES_PER_STEP // SCHEDULES_PER_STEP if heavy else 1
         if state.can_tell_what_is_due:
-            for uid in admit.next_unadmitted(state, SCHEDULES_PER_STEP):
-                admit.admit_safely(state, state.unadmitted.pop(uid)[1])
-        moving.go_on(state)
-        placing.load(state)
+            admit.admit_waiting(state, SCHEDULES_PER_STEP)
 
     def _shutdown(self) -> None:
         state = self.state
@@ -220,41 +202,19 @@ class Scheduler:
                     state.emit(Withdraw(run.id, run.attempt))
         state.emit(Stopped())
 
-    def _status_written(self, message: messages.StatusWritten) -> None:
-        entry = self.state.entries.get(message.uid)
-        if entry is not None:
-            entry.written = max(entry.written, message.revision)
-            revision, mark = entry.sent
-            if message.revision >= revision:
-                entry.stored_mark = mark
-            if entry.revision > entry.written:
-                self.state.emit(WriteStatus(entry.uid))
-            self.state.effects += history.clean(entry, self.state.now)
-
-    def _template_checked(self, message: messages.TemplateChecked) -> None:
-        entry = self.state.entries.get(message.uid)
-        if entry is None or entry.template_hash != message.template_hash:
-            return
-        status = {True: "True", False: "False", None: "Unknown"}[message.accepted]
-        self.state.condition(entry, "TemplateAccepted", status, message.reason, message.message)
-        if message.accepted is False:
-            self.state.event(entry, "TemplateRefused", message.message, warning=True)
-            # Not the sentence: it quotes the template.
-            self.state.log("template refused", level="warning", schedule=entry.key)
-
     # --- 4, 5 -----------------------------------------------------------------------------------
 
     def _forget_ended(self) -> None:
         state = self.state
-        while state.ended and state.ended[0][0] <= state.now - state.settings.grace_s:
-            _, run, _ = state.ended.popleft()
+        while state.ended and state.ended[0][0] <= state.monotonic - state.settings.grace_s:
+            _, run = state.ended.popleft()
             state.ended_states.pop(run, None)
         admit.forget_gone(state)
 
     def _update_statistics(self) -> None:
         state, numbers = self.state, self.state.statistics
-        if state.now - numbers.counted_at >= state.settings.loop_interval_s:
-            numbers.counted_at = state.now
+        if state.monotonic - numbers.counted_m >= state.settings.loop_interval_s:
+            numbers.counted_m = state.monotonic
             runs = [run for entry in state.entries.values() for run in entry.runs.values()]
             numbers.running = sum(run.state is RunState.RUNNING for run in runs)
             numbers.waiting = sum(run.waits for run in runs)
@@ -276,7 +236,7 @@ class Scheduler:
             latest = min(latest, following[0] - state.settings.pre_schedule_s)
         if state.index_dirty and not state.index_building:
             latest = min(latest, state.index_built_at + self._index_pause_s)
-        return min(latest, state.agenda.next_at)
+        return min(latest, state.now + state.agenda.wait_s(state.now, state.monotonic))
 
     @property
     def ready(self) -> bool:
@@ -301,21 +261,16 @@ def make_index(build: BuildIndex) -> messages.IndexBuilt:
     return messages.IndexBuilt(index)
 
 
-_HANDLERS: dict[type[Message], Callable[[Scheduler, Any], None]] = {
-    messages.ScheduleSeen: lambda self, message: admit.admit_safely(self.state, message),
+_OF_ALL: dict[type[Message], Callable[[Scheduler, Any], None]] = {
+    messages.ScheduleSeen: lambda self, message: admit.schedule_seen(self.state, message),
     messages.ScheduleGone: lambda self, message: admit.schedule_gone(self.state, message),
+    messages.ScheduleRead: lambda self, message: admit.schedule_read(self.state, message),
     messages.SchedulesListed: lambda self, message: admit.schedules_listed(self.state, message),
     messages.SchedulesChanged: lambda self, _: setattr(self.state, "index_dirty", True),
     messages.IndexBuilt: Scheduler._index_built,
-    messages.JobSeen: lambda self, message: follow.job_seen(self.state, message),
-    messages.JobGone: lambda self, message: follow.job_gone(self.state, message),
-    messages.JobsListed: lambda self, message: follow.jobs_listed(self.state, message),
-    messages.CreateResult: lambda self, message: creates.launched(self.state, message),
-    messages.Unanswered: lambda self, message: creates.unanswered(self.state, message),
-    messages.PutBack: lambda self, message: creates.put_back(self.state, message),
-    messages.PodsLookedAt: lambda self, message: follow.pods_looked_at(self.state, message),
-    messages.TemplateChecked: Scheduler._template_checked,
-    messages.StatusWritten: Scheduler._status_written,
+    messages.JobSeen: lambda self, message: route.job_seen(self.state, message),
+    messages.JobGone: lambda self, message: route.job_gone(self.state, message),
+    messages.JobsListed: lambda self, message: admit.jobs_listed(self.state, message),
     messages.TimeConfirmed: lambda self, message: wallclock.confirmed(self.state, message),
     messages.CancelRun: lambda self, message: answer.cancel_run(self.state, message),
     messages.GetRun: lambda self, message: answer.get_run(self.state, message),
@@ -328,3 +283,4 @@ _HANDLERS: dict[type[Message], Callable[[Scheduler, Any], None]] = {
     messages.RebalanceConfirmed: lambda self, message: moving.confirmed(self.state, message),
     messages.Shutdown: lambda self, _: self._shutdown(),
 }
+"""Messages about all schedules, or about which there are; the others `route` knows."""

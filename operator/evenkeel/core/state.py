@@ -1,8 +1,8 @@
-"""All that the scheduler knows, and the ways to say what is wanted of the shell.
+"""All that the scheduler knows of all schedules together.
 
-`scheduler.py` steps through it; `admit`, `adopt`, `halt`, `take`, `late`, `creates`, `follow`,
-`life`, `placing`, `moving`, `wallclock` and `answer` are its chapters. Nobody else holds a
-reference.
+`scheduler` steps through it. `route` finds one schedule in it and calls that schedule's handlers;
+`admit`, `placing`, `moving`, `wallclock` and `answer` work on the whole. The shell reads numbers of
+it for metrics, between two steps; nothing outside `core` changes it.
 """
 
 from collections import deque
@@ -10,16 +10,18 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from evenkeel.balance import LoadMap, Move, Plan, Skip
-from evenkeel.core.agenda import Agenda, Start
-from evenkeel.core.effects import Effect, KubeEvent, Log, WriteStatus
-from evenkeel.core.entry import Entry, Run
+from evenkeel.balance import LoadMap, Member, Move, Plan, Skip
+from evenkeel.core.agenda import Agenda
+from evenkeel.core.effects import Effect, Log, RunEnded
 from evenkeel.core.inbox import Inbox
 from evenkeel.core.index import IndexCell, nothing_yet
 from evenkeel.core.messages import Ask, ScheduleSeen
+from evenkeel.core.schedule.entry import Entry
+from evenkeel.core.schedule.turn import Turn
 from evenkeel.model import Instant, JobFact, RunId, RunState
 from evenkeel.resource.status import Condition, Placed
 from evenkeel.settings import Settings
+from evenkeel.when import DueTimes
 
 
 @dataclass(slots=True)
@@ -30,7 +32,7 @@ class Statistics:
     index_runs: int = 0
     running: int = 0
     waiting: int = 0
-    counted_at: float = 0.0
+    counted_m: float = float("-inf")
 
 
 @dataclass(slots=True)
@@ -46,52 +48,102 @@ class Moving:
 
 
 @dataclass(slots=True)
+class Closed:
+    """A schedule whose handler raised. It has no entry until it is read again."""
+
+    uid: str
+    ns: str
+    name: str
+    generation: int
+    conditions: dict[str, Condition]
+    revision: int
+    tries: int
+    closed_m: float
+    gone_jobs: set[str] = field(default_factory=set)
+    """Uids of Jobs that were deleted meanwhile: a list that is older may still show them."""
+
+    @property
+    def key(self) -> str:
+        """`namespace/name`."""
+        return f"{self.ns}/{self.name}"
+
+
+@dataclass(slots=True)
+class Known:
+    """What the index and the load hold of a schedule, to see whether it has changed."""
+
+    dues: DueTimes | None = None
+    halted: bool = True
+    member: Member | None = None
+
+
+@dataclass(slots=True)
 class State:
-    """The world as the scheduler has it."""
+    """The world as the scheduler has it. Seconds named `..._m` are of the monotonic clock."""
 
     settings: Settings
     inbox: Inbox
     now: float = 0.0
     monotonic: float = 0.0
+    stopping: bool = False
+
+    # schedules
     entries: dict[str, Entry] = field(default_factory=dict)
     uid_by_key: dict[str, str] = field(default_factory=dict)
+    touched: dict[str, None] = field(default_factory=dict)
+    """Schedules that a handler was called for in this step; in order, or no replay would be one."""
+    known: dict[str, Known] = field(default_factory=dict)
+    closed: dict[str, Closed] = field(default_factory=dict)
+    failures: dict[str, tuple[int, float]] = field(default_factory=dict)
+    """How often a schedule's handler raised in a row, and when last."""
+    unreachable: dict[str, None] = field(default_factory=dict)
+    """Schedules that wait for the API server to answer anybody's create."""
+    gone: dict[str, float] = field(default_factory=dict)
+    """Schedules whose deletion was seen, and when: a watch that lags may show them once more."""
+
+    # before there is an entry
+    listed_uids: set[str] | None = None
+    listed_namespaces: set[str] = field(default_factory=set)
+    job_facts: dict[str, dict[str, JobFact]] = field(default_factory=dict)
+    """Facts of schedules that are not taken over yet, by owner uid and Job uid."""
+    unadmitted: dict[str, tuple[float, ScheduleSeen]] = field(default_factory=dict)
+    """Schedules seen before the Jobs were listed, and when: what is due cannot be told without."""
+    unadmitted_ordered: bool = False
+
+    # time
+    agenda: Agenda = field(default_factory=Agenda)
+    doubts_clock: bool = False
+    clock_agreed: bool = False
+    """The API server has confirmed it; from then on only its steps are looked at."""
+    clock_asked_m: float = 0.0
+    wall_minus_monotonic: float | None = None
+
+    # index
     index: IndexCell = field(default_factory=lambda: IndexCell(nothing_yet(0)))
     index_dirty: bool = True
+    index_from: dict[str, int] = field(default_factory=dict)
+    """An index of an older generation knows another timing of these schedules."""
     index_built_at: float = float("-inf")
     index_building: int = 0
     index_began: float = 0.0
     looked_until: Instant = 0
     looked_generation: int = -1
-    listed_uids: set[str] | None = None
-    job_facts: dict[str, dict[str, JobFact]] = field(default_factory=dict)
-    """Facts of schedules that are not settled yet, by owner uid and Job uid."""
-    listed_namespaces: set[str] = field(default_factory=set)
-    unadmitted: dict[str, tuple[float, ScheduleSeen]] = field(default_factory=dict)
-    """Schedules seen before the Jobs were listed, and when: what is due cannot be told without."""
-    unadmitted_ordered: bool = False
-    unreachable: dict[str, None] = field(default_factory=dict)
-    """Schedules that wait for the API server to answer anybody's create."""
-    agenda: Agenda = field(default_factory=Agenda)
+
+    # load
     load: LoadMap = field(default_factory=lambda: LoadMap(0))
     reweigh: dict[str, None] = field(default_factory=dict)
-    """Schedules whose load has changed in this step; in order, or no replay would be one."""
+    """Schedules whose load has changed in this step."""
     phases: dict[str, tuple[Placed, float]] = field(default_factory=dict)
     """Phases of names that went, and when: the same name within a day gets its own back."""
     plans: dict[str, Plan] = field(default_factory=dict)
     """Those that were shown and may be confirmed, by id."""
     moving: Moving | None = None
-    gone: dict[str, float] = field(default_factory=dict)
-    """Schedules whose deletion was seen, and when: a watch that lags may show them once more."""
-    ended: deque[tuple[float, RunId, RunState]] = field(default_factory=deque)
-    ended_states: dict[RunId, RunState] = field(default_factory=dict)
-    stopping: bool = False
-    doubts_clock: bool = False
-    clock_agreed: bool = False
-    """The API server has confirmed it; from then on only its steps are looked at."""
-    clock_asked_at: float = 0.0
-    wall_minus_monotonic: float | None = None
-    statistics: Statistics = field(default_factory=Statistics)
+
+    # what comes of a step
     effects: list[Effect] = field(default_factory=list)
+    ended: deque[tuple[float, RunId]] = field(default_factory=deque)
+    ended_states: dict[RunId, RunState] = field(default_factory=dict)
+    statistics: Statistics = field(default_factory=Statistics)
     stopwatch: Callable[[], float] = lambda: 0.0
     """For the duration metrics alone; no decision depends on it."""
 
@@ -107,22 +159,18 @@ class State:
 
     def knows(self, uid: str) -> int:
         """The generation in which this schedule was last shown to us; 0: it never was."""
-        if (entry := self.entries.get(uid)) is not None:
-            return entry.generation
-        early = self.unadmitted.get(uid)
-        return early[1].schedule.generation if early else 0
+        if (known := self.entries.get(uid) or self.closed.get(uid)) is not None:
+            return max(1, known.generation)
+        unadmitted = self.unadmitted.get(uid)
+        return unadmitted[1].schedule.generation if unadmitted else 0
 
     def count_known(self) -> int:
         """How many those are."""
-        return len(self.entries) + len(self.unadmitted)
+        return len(self.entries) + len(self.closed) + len(self.unadmitted)
 
-    def living(self, run_id: RunId, attempt: int) -> tuple[Entry, Run] | None:
-        """A run that is at this attempt, and its schedule; None: it is not any more."""
-        entry = self.entries.get(run_id.uid)
-        run = entry.runs.get(run_id) if entry else None
-        return (entry, run) if entry and run and run.attempt == attempt else None
-
-    # --- saying ---------------------------------------------------------------------------------
+    def turn(self) -> Turn:
+        """What one schedule may use now."""
+        return Turn(self.now, self.monotonic, self.settings, self.agenda, self.stopping)
 
     def emit(self, effect: Effect) -> None:
         """Have something done after this step."""
@@ -132,34 +180,12 @@ class State:
         """One line, an event and its fields."""
         self.emit(Log(level, event, fields))
 
-    def event(self, entry: Entry, reason: str, message: str, *, warning: bool = False) -> None:
-        """A Kubernetes Event for the schedule's owner."""
-        self.emit(KubeEvent(entry.uid, entry.ns, entry.name, warning, reason, message[:1024]))
+    def remember_end(self, ended: RunEnded) -> None:
+        """For a while people may ask how a run ended."""
+        self.ended.append((self.monotonic, ended.run))
+        self.ended_states[ended.run] = ended.state
 
-    def retry_later(self, run: Run, *, at: float) -> None:
-        """Put a run's next try on the agenda; its due time may be to come, by a clock set back."""
-        run.retry_at = max(at, run.id.due)
-        self.agenda.put(run.retry_at, Start(run.id, run.attempt))
-
-    def dirty(self, entry: Entry) -> None:
-        """The status is to be written: at most one patch per schedule and second."""
-        known = entry.revision > entry.written
-        entry.changed()
-        if not known:
-            self.emit(WriteStatus(entry.uid))
-
-    def condition(
-        self, entry: Entry, kind: str, status: str, reason: str, message: str = ""
-    ) -> None:
-        """Set a condition; its transition time moves only when its status does."""
-        old = entry.conditions.get(kind)
-        since = old.since if old and old.status == status else int(self.now)
-        new = Condition(status, reason, message[:1024], since, entry.generation)
-        if new != old:
-            entry.conditions[kind] = new
-            self.dirty(entry)
-
-    def reindex(self, entry: Entry) -> None:
+    def reindex(self, uid: str) -> None:
         """Its due times are others now: what an index built before says of it is void."""
         self.index_dirty = True
-        entry.index_from = max(self.index.current.generation, self.index_building) + 1
+        self.index_from[uid] = max(self.index.current.generation, self.index_building) + 1

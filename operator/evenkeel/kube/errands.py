@@ -14,24 +14,35 @@ import orjson
 
 from evenkeel import clock
 from evenkeel.clock import Clock
-from evenkeel.core.effects import CheckTemplate, ConfirmTime, DeleteJob, FindJob, LookAtPods
+from evenkeel.core.effects import (
+    CheckTemplate,
+    ConfirmTime,
+    DeleteJob,
+    FindJob,
+    LookAtPods,
+    ReadSchedule,
+)
 from evenkeel.core.inbox import Inbox
 from evenkeel.core.messages import (
-    UNREADABLE,
     JobGone,
     JobSeen,
     Message,
     PodsLookedAt,
+    ScheduleRead,
+    ScheduleSeen,
     TemplateChecked,
     TimeConfirmed,
 )
-from evenkeel.kube.api import Api, NoAnswer, NotSent, Reply, jobs_path
+from evenkeel.kube.api import Api, NoAnswer, NotSent, Reply, jobs_path, schedules_path
 from evenkeel.kube.gate import Gate
 from evenkeel.kube.places import Places
 from evenkeel.kube.tasks import Fail, Tasks, reraise
 from evenkeel.log import log
 from evenkeel.model import JobFact, JobPhase, RunId, Schedule
-from evenkeel.resource.job import is_watched, read_job, render
+from evenkeel.reasons import ConditionReason, Reason
+from evenkeel.resource.job import LABEL_UID, is_watched, read_job, render
+from evenkeel.resource.read import read
+from evenkeel.resource.status import parse
 
 TEMPLATE_CHECKS_A_SECOND = 10
 """Ten thousand schedules after an upgrade must not become ten thousand dry runs at once."""
@@ -52,6 +63,9 @@ its successor until then."""
 
 HISTORY = "history"
 """`DeleteJob.why` of a Job that is only kept no longer."""
+
+PAGE = 500
+"""Jobs a page, when those of one schedule are listed."""
 
 BUSY_PAUSE_S = 0.05
 
@@ -78,9 +92,11 @@ class Errands:
         *,
         busy: Callable[[], bool],
         gate: Gate | None = None,
+        min_interval_s: int = 10,
         fail: Fail = reraise,
     ) -> None:
         self._api = api
+        self._min_interval_s = min_interval_s
         self._inbox = inbox
         self._clock = clock
         self._busy = busy
@@ -125,6 +141,10 @@ class Errands:
     def forget(self, uid: str) -> None:
         """The schedule is gone: its template need not be proven."""
         self._wanted_template.pop(uid, None)
+
+    def read_schedule(self, effect: ReadSchedule) -> None:
+        """A schedule whose handler raised is read as at a restart: the object, then its Jobs."""
+        self._checks.spawn(self._read(effect))
 
     def confirm_time(self, effect: ConfirmTime) -> None:
         """What does the API server's clock say?"""
@@ -207,12 +227,12 @@ class Errands:
         pods = await self._pods(effect)
         if pods is None:
             message = "the operator may not list Pods, so it cannot tell why the Job waits"
-            await self._report(PodsLookedAt(effect.run, effect.attempt, False, UNREADABLE, message))
+            await self._report(PodsLookedAt(effect.run, effect.attempt, False, None, message))
             return
         started, reason, message = explain(pods)
         # Without Pods it may be a refusal as well as a Job controller that is late: it tells which.
         if not pods and (refusal := await self._refusal_of_pods(effect)):
-            reason, message = "pod_refused", refusal
+            reason, message = Reason.POD_REFUSED, refusal
         await self._report(PodsLookedAt(effect.run, effect.attempt, started, reason, message))
 
     async def _pods(self, effect: LookAtPods) -> list[dict[str, Any]] | None:
@@ -252,6 +272,44 @@ class Errands:
         )
         events = reply.json().get("items") or [] if reply is not None and reply.ok else []
         return str(events[-1].get("message") or "no Pod may be created")[:512] if events else ""
+
+    # --- a schedule that is read again ---------------------------------------------------------
+
+    async def _read(self, effect: ReadSchedule) -> None:
+        async for _ in clock.tries(FIRST_PAUSE_S, LONGEST_PAUSE_S):
+            path = schedules_path(effect.ns, effect.name)
+            found = await self._call(effect.ns, "GET", path)
+            if found is None or not (found.ok or found.absent) or not found.spoken:
+                continue
+            raw = found.json() if found.ok else {}
+            metadata = raw.get("metadata") or {}
+            if metadata.get("uid") != effect.uid or metadata.get("deletionTimestamp"):
+                await self._report(ScheduleRead(effect.uid, None, ()))
+                return
+            facts = await self._jobs_of(effect)
+            if facts is None:
+                continue
+            memory = parse(raw.get("status"), version=str(metadata.get("resourceVersion", "")))
+            seen = ScheduleSeen(read(raw, min_interval_s=self._min_interval_s), memory)
+            await self._report(ScheduleRead(effect.uid, seen, facts))
+            return
+
+    async def _jobs_of(self, effect: ReadSchedule) -> tuple[JobFact, ...] | None:
+        """None: they could not be listed, and another try is needed."""
+        params = {"labelSelector": f"{LABEL_UID}={effect.uid}", "limit": str(PAGE)}
+        facts: list[JobFact] = []
+        while True:
+            reply = await self._call(effect.ns, "GET", jobs_path(effect.ns), params=params)
+            if reply is None or not reply.ok:
+                return None
+            page = reply.json()
+            metadata = page.get("metadata") or {}
+            if not metadata.get("resourceVersion"):
+                return None  # taken for an empty list, a proxy's page would lose every run
+            facts += [fact for item in page.get("items") or () if (fact := read_job(item))]
+            if not metadata.get("continue"):
+                return tuple(facts)
+            params["continue"] = metadata["continue"]
 
     # --- templates --------------------------------------------------------------------------------
 
@@ -303,36 +361,38 @@ class Errands:
             await clock.sleep(0.01)
 
 
-def judge(reply: Reply | None) -> tuple[bool | None, str, str]:
+def judge(reply: Reply | None) -> tuple[bool | None, ConditionReason, str]:
     """What a dry run proves of a template. Only 400 and 422 speak of the template itself."""
     if reply is None:
-        return None, "NoAnswer", "the dry run got no answer"
+        return None, ConditionReason.NO_ANSWER, "the dry run got no answer"
     if not reply.spoken:
-        return None, "NoAnswer", f"the dry run got no answer of the API server: {reply.message}"
+        message = f"the dry run got no answer of the API server: {reply.message}"
+        return None, ConditionReason.NO_ANSWER, message
     if reply.ok:
         warnings = reply.headers.get("Warning", "")
-        return True, "Accepted", warnings[:512]
+        return True, ConditionReason.ACCEPTED, warnings[:512]
     if reply.status in (400, 422) and "admission webhook" not in reply.message:
-        return False, "Refused", reply.message
-    return None, "NotProven", reply.message
+        return False, ConditionReason.REFUSED, reply.message
+    return None, ConditionReason.NOT_PROVEN, reply.message
 
 
-def explain(pods: list[dict[str, Any]]) -> tuple[bool, str, str]:
+def explain(pods: list[dict[str, Any]]) -> tuple[bool, Reason | None, str]:
     """Whether any Pod has started; if none, why: unschedulable, image or pending."""
     if not pods:
-        return False, "pending", "no Pod was created"
+        return False, Reason.PENDING, "no Pod was created"
     if any("running" in state or "terminated" in state for pod in pods for state in _states(pod)):
-        return True, "", ""
+        return True, None, ""
     for pod in pods:
         for state in _states(pod):
             waiting = state.get("waiting") or {}
             if "Image" in str(waiting.get("reason", "")):
-                return False, "image", str(waiting.get("message") or waiting.get("reason"))[:512]
+                why = waiting.get("message") or waiting.get("reason")
+                return False, Reason.IMAGE, str(why)[:512]
         for condition in (pod.get("status") or {}).get("conditions") or ():
             if condition.get("reason") == "Unschedulable":
-                return False, "unschedulable", str(condition.get("message", ""))[:512]
+                return False, Reason.UNSCHEDULABLE, str(condition.get("message", ""))[:512]
     phase = (pods[0].get("status") or {}).get("phase")
-    return False, "pending", f"pod {pods[0]['metadata']['name']} is {phase}"
+    return False, Reason.PENDING, f"pod {pods[0]['metadata']['name']} is {phase}"
 
 
 def _states(pod: dict[str, Any]) -> list[dict[str, Any]]:

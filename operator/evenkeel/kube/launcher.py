@@ -15,21 +15,13 @@ from evenkeel.clock import Clock
 from evenkeel.core.effects import Launch, Prepare, Withdraw
 from evenkeel.core.inbox import Inbox
 from evenkeel.core.lanes import Lanes
-from evenkeel.core.messages import (
-    BY_CRON_JOB,
-    MARK_NOT_WRITTEN,
-    NOT_CREATED,
-    TOO_MANY_REQUESTS,
-    UNREACHABLE,
-    CreateResult,
-    PutBack,
-    Unanswered,
-)
+from evenkeel.core.messages import CreateResult, PutBack, Unanswered
 from evenkeel.kube.api import Api, NoAnswer, NotSent, Reply, jobs_path
 from evenkeel.kube.gate import Gate
 from evenkeel.kube.places import Place, Places
 from evenkeel.kube.tasks import Fail, Tasks, reraise
 from evenkeel.model import JobFact, JobRef, RunId, Schedule, Verdict
+from evenkeel.reasons import ConditionReason as Why
 from evenkeel.resource.job import is_cron_jobs, job_name, read_job, render
 
 WHAT = "creates"
@@ -47,7 +39,7 @@ OLD_IN_ALL = 96
 READ_AGAIN_S = (0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
 """Pauses between readings by name; the last one repeats: there is no other way to know."""
 
-UNCOUNTED = (UNREACHABLE, MARK_NOT_WRITTEN, NOT_CREATED)
+UNCOUNTED = (Why.UNREACHABLE, Why.STATUS_NOT_WRITTEN, Why.NOT_CREATED)
 """Reasons of verdicts that no answer to a create gave."""
 
 KEEP_WARM_S = 30.0
@@ -73,7 +65,7 @@ class Launcher:
         clock: Clock,
         *,
         in_flight: int,
-        write_mark: Callable[[str, int], Awaitable[bool]],
+        announce: Callable[[str, int], Awaitable[bool]],
         gate: Gate | None = None,
         count: Callable[[Verdict, float | None], None] = lambda verdict, took_s: None,
         fail: Fail = reraise,
@@ -82,7 +74,7 @@ class Launcher:
         self._inbox = inbox
         self._clock = clock
         self._in_flight = in_flight
-        self._write_mark = write_mark
+        self._announce = announce
         self._count = count
         self._to_render: dict[tuple[RunId, int], Schedule] = {}
         self._rendering = False
@@ -238,16 +230,19 @@ class Launcher:
         schedule = effect.schedule
         name, body = self._rendered(effect)
         ref = JobRef(schedule.ns, name)
-        if effect.mark_first and not await self._write_mark(schedule.uid, effect.mark_first):
-            message = "the status could not be written, and this Job may vanish soon"
-            await self._tell(effect, ref, Verdict.HELD, reason=MARK_NOT_WRITTEN, message=message)
+        if effect.announced and not await self._announce(schedule.uid, effect.announced):
+            message = (
+                "the status that announces this Job could not be stored, and its ttl may end it"
+            )
+            why = Why.STATUS_NOT_WRITTEN
+            await self._tell(effect, ref, Verdict.HELD, reason=why, message=message)
             return False
         sent_at, began = self._clock.now(), self._clock.monotonic()
         try:
             reply = await self._api.call("POST", jobs_path(ref.ns), body=body)
         except NotSent as error:
             await self._tell(
-                effect, ref, Verdict.HELD, sent_at, UNREACHABLE, f"API server: {error}"
+                effect, ref, Verdict.HELD, sent_at, Why.UNREACHABLE, f"API server: {error}"
             )
             return False
         except NoAnswer:
@@ -292,20 +287,20 @@ class Launcher:
                 fact = read_job(reply.json())
                 if is_cron_jobs(reply.json(), effect.schedule.name):
                     message = f"the CronJob of the same name has created the Job {ref.name}"
-                    await self._tell(effect, ref, Verdict.TAKEN, sent_at, BY_CRON_JOB, message)
+                    await self._tell(effect, ref, Verdict.TAKEN, sent_at, Why.CRONJOB, message)
                 elif fact is None or fact.run != effect.run or fact.attempt != effect.attempt:
                     message = f"a Job named {ref.name} exists and is not this schedule's"
-                    await self._tell(effect, ref, Verdict.TAKEN, sent_at, "NameTaken", message)
+                    await self._tell(effect, ref, Verdict.TAKEN, sent_at, Why.NAME_TAKEN, message)
                 else:
                     await self._tell(effect, fact.ref, Verdict.ADOPTED, sent_at, found=fact)
                 return
             if reply.absent and seen:
                 message = "the Job existed and vanished before it could be read"
-                await self._tell(effect, ref, Verdict.UNKNOWN, sent_at, "Vanished", message)
+                await self._tell(effect, ref, Verdict.UNKNOWN, sent_at, Why.VANISHED, message)
                 return
             if reply.absent:
                 message = "the create got no answer, and the Job does not exist"
-                await self._tell(effect, ref, Verdict.HELD, sent_at, NOT_CREATED, message)
+                await self._tell(effect, ref, Verdict.HELD, sent_at, Why.NOT_CREATED, message)
                 return
             await clock.sleep(clock.jitter(READ_AGAIN_S[min(tries, len(READ_AGAIN_S) - 1)]))
             tries += 1
@@ -320,7 +315,7 @@ class Launcher:
         ref: JobRef,
         verdict: Verdict,
         sent_at: float = 0.0,
-        reason: str = "",
+        reason: Why | None = None,
         message: str = "",
         found: JobFact | None = None,
     ) -> None:
@@ -352,31 +347,31 @@ def shown_uid(reply: Reply) -> str:
     return str((reply.json().get("metadata") or {}).get("uid", "")) if reply.ok else ""
 
 
-def classify(reply: Reply, uid: str) -> tuple[Verdict, str]:
+def classify(reply: Reply, uid: str) -> tuple[Verdict, Why | None]:
     """What an answer to a create proves; `uid` is that of the Job it shows. ADOPTED here means:
     exists, to be read by name."""
     if reply.ok and uid:
-        return Verdict.CREATED, ""
+        return Verdict.CREATED, None
     if reply.ok:
-        return Verdict.UNKNOWN, "NoJobInAnswer"  # a proxy's page, not the API server's word
+        return Verdict.UNKNOWN, Why.NO_JOB_IN_ANSWER  # a proxy's page, not the API server's word
     if reply.status in (400, 413, 415, 422) and not reply.spoken:
-        return Verdict.UNKNOWN, "NoWordOfServer"  # or a proxy's page would fail the run
+        return Verdict.UNKNOWN, Why.NO_WORD_OF_SERVER  # or a proxy's page would fail the run
     if reply.status == 409 and reply.reason == "AlreadyExists":
-        return Verdict.ADOPTED, ""
+        return Verdict.ADOPTED, None
     message = reply.message
     if reply.status in (400, 403, 422) and "denied" in message and "admission" in message.lower():
-        return Verdict.REFUSED, "DeniedByAdmission"
+        return Verdict.REFUSED, Why.DENIED_BY_ADMISSION
     if reply.status in (400, 413, 415, 422):
-        return Verdict.REFUSED, "Invalid"
+        return Verdict.REFUSED, Why.INVALID
     if reply.status == 403:
         quota = "exceeded quota" in message or "failed quota" in message
-        return Verdict.HELD, "QuotaExceeded" if quota else "Forbidden"
+        return Verdict.HELD, Why.QUOTA_EXCEEDED if quota else Why.FORBIDDEN
     if reply.status in (401, 404, 409, 429):
         reasons = {
-            401: "Unauthorized",
-            404: "NamespaceGone",
-            409: "Conflict",
-            429: TOO_MANY_REQUESTS,
+            401: Why.UNAUTHORIZED,
+            404: Why.NAMESPACE_GONE,
+            409: Why.CONFLICT,
+            429: Why.TOO_MANY_REQUESTS,
         }
         return Verdict.HELD, reasons[reply.status]
-    return Verdict.UNKNOWN, "ServerError"
+    return Verdict.UNKNOWN, Why.SERVER_ERROR

@@ -7,7 +7,8 @@ go on creating Jobs.
 
 from collections.abc import Callable, Mapping
 
-from evenkeel import clock
+from evenkeel import clock as clocks
+from evenkeel.clock import Clock
 from evenkeel.core.inbox import Inbox
 from evenkeel.core.messages import SchedulesListed
 from evenkeel.kube.api import Api, NoAnswer, NotSent, Reply, schedules_path
@@ -31,7 +32,7 @@ class Pruner:
         api: Api,
         inbox: Inbox,
         *,
-        now: Callable[[], float],
+        clock: Clock,
         known: Callable[[str], int],
         namespaces: tuple[str, ...],
         every_s: float,
@@ -47,14 +48,14 @@ class Pruner:
         self._known_count = known_count
         self._api = api
         self._inbox = inbox
-        self._now = now
+        self._clock = clock
         self._known = known
         self._namespaces = namespaces
         self._every_s = every_s
         self._complain = complain
         self.see: Sight | None = None
         """Who is shown a schedule that the watch should have shown, if there is somebody."""
-        self.heard_at = now()
+        self.heard_at = clock.now()
         """When all were listed last."""
         self.clock_skew_s = 0.0
         """The API server's clock minus ours, as far as its whole seconds tell."""
@@ -70,7 +71,7 @@ class Pruner:
                 self._complain("schedules cannot be listed", str(error))
                 pause_s = min(5.0, self._every_s)
             if self._ready():
-                await clock.sleep(clock.jitter(pause_s))
+                await clocks.sleep(clocks.jitter(pause_s))
             else:
                 await self._stand_still(pause_s)
 
@@ -79,12 +80,12 @@ class Pruner:
         before = -1
         while pause_s > 0 and not self._ready() and self._known_count() > before:
             before = self._known_count()
-            await clock.sleep(clock.jitter(min(NOT_READY_S, pause_s)))
+            await clocks.sleep(clocks.jitter(min(NOT_READY_S, pause_s)))
             pause_s -= NOT_READY_S
 
     async def list_once(self) -> None:
         """Tell the scheduler which there are."""
-        listed_at = self._now()
+        listed_m, heard_at = self._clock.monotonic(), self._clock.now()
         found: dict[str, tuple[str, int]] = {}
         unlisted: set[str] = set()
         for ns in self._namespaces or ("",):
@@ -98,8 +99,8 @@ class Pruner:
                 self._complain("schedules cannot be listed", f"{ns}: {error}")
         if len(unlisted) == len(self._namespaces or ("",)):
             raise Unusable("not in any namespace")
-        self.heard_at = listed_at
-        listed = SchedulesListed(frozenset(found), listed_at, frozenset(unlisted))
+        self.heard_at = heard_at
+        listed = SchedulesListed(frozenset(found), listed_m, frozenset(unlisted))
         self._inbox.hint("schedules", listed)
         await self._show_unseen(found)
 
@@ -107,7 +108,7 @@ class Pruner:
         found: dict[str, tuple[str, int]] = {}
         params = {"limit": str(PAGE)}
         while True:
-            asked_at = self._now()
+            asked_at = self._clock.now()
             reply = await self._api.call(
                 "GET", schedules_path(ns), params=params, accept=METADATA_ONLY
             )
@@ -134,7 +135,7 @@ class Pruner:
         """Due times go by our clock. Nothing but this tells that it makes every run too late."""
         if (said := reply.server_time) is None:
             return
-        least, most = said - self._now(), said + 1 - asked_at
+        least, most = said - self._clock.now(), said + 1 - asked_at
         self.clock_skew_s = max(least, 0.0) + min(most, 0.0)
         if abs(self.clock_skew_s) > SKEW_S:
             sentence = f"by {self.clock_skew_s:+.0f} s, and due times go by ours"

@@ -12,6 +12,7 @@ from decimal import Decimal
 from typing import Any
 
 from evenkeel.errors import BadField
+from evenkeel.reasons import ConditionReason
 from evenkeel.resource.names import API_VERSION, KIND
 from evenkeel.when import format_duration
 
@@ -68,7 +69,9 @@ def _every(text: str) -> str:
     match = _EVERY.fullmatch(text)
     if match is None or _GO_DURATION.fullmatch(match[1]) is None:
         raise BadField(
-            "spec.schedule", "@every needs a duration such as 1h30m", reason="InvalidSchedule"
+            "spec.schedule",
+            "@every needs a duration such as 1h30m",
+            reason=ConditionReason.INVALID_SCHEDULE,
         )
     parts = _GO_PART.findall(match[1])
     seconds = sum((Decimal(number) * _UNIT_S[unit] for number, unit in parts), Decimal(0))

@@ -11,8 +11,8 @@ from typing import Any
 
 import orjson
 
+from evenkeel import rfc3339
 from evenkeel.model import Instant, JobFact, JobPhase, JobRef, RunId, Schedule
-from evenkeel.resource import rfc3339
 from evenkeel.resource.job_name import due_of, job_name, pod_name_problem, read_job_name
 from evenkeel.resource.names import API_VERSION, GROUP, KIND
 from evenkeel.when.zone import load_zone

@@ -25,8 +25,8 @@ from dataclasses import dataclass
 
 import orjson
 
+from evenkeel import rfc3339
 from evenkeel.model import BY_SCHEDULE, At, Cron, Hourly, Instant, Interval, RunId, Schedule, Timing
-from evenkeel.resource import rfc3339
 
 NAME_LENGTH = 63
 """The Job controller writes the name into a label of each Pod, and no label may be longer."""

@@ -34,6 +34,7 @@ from evenkeel.model import (
     Timing,
     Window,
 )
+from evenkeel.reasons import ConditionReason
 from evenkeel.resource.rules import MANUAL_SELECTOR, RULES, SELECTOR
 from evenkeel.resource.text import parse_clock, parse_instant
 from evenkeel.resource.v1alpha1 import IntervalSpec, PlacementSpec, Spec
@@ -42,6 +43,9 @@ from evenkeel.when.compile import LONGEST_INTERVAL_S
 
 QUOTED_MAX = 200
 """At most so many characters of an error message are quoted: an Event can hold 1,024 in all."""
+
+IMAGES_MAX = 10
+"""Images that a status shows: nobody reads more of them in a table."""
 
 HASH_BYTES = 10
 """80 bits: among a million templates two have the same hash with a probability of 10^-12."""
@@ -57,7 +61,7 @@ def read(raw: Mapping[str, Any], *, min_interval_s: int = 10) -> Schedule | Reje
         return Rejection(uid, ns, name, generation, mistake.field, mistake.sentence, mistake.reason)
     except Exception as surprise:  # noqa: BLE001 - one bad object must not stop the others
         sentence = f"the object could not be read ({type(surprise).__name__})"
-        return Rejection(uid, ns, name, generation, "", sentence, "Unreadable")
+        return Rejection(uid, ns, name, generation, "", sentence, ConditionReason.UNREADABLE)
 
 
 def read_spec(raw: object) -> Spec:
@@ -127,6 +131,7 @@ def _schedule(raw: Mapping[str, Any], *, min_interval_s: int) -> Schedule:
         keep_succeeded=spec.successful_jobs_history_limit,
         keep_failed=spec.failed_jobs_history_limit,
         ttl_s=_ttl_s(spec.job_template),
+        images=_images(spec.job_template),
     )
 
 
@@ -175,7 +180,7 @@ def _interval(spec: IntervalSpec, *, min_interval_s: int) -> Interval:
             "spec.interval.every",
             f"{spec.every} is too frequent: this operator takes {format_duration(min_interval_s)}"
             " or longer (setting minInterval)",
-            reason="TooFrequent",
+            reason=ConditionReason.TOO_FREQUENT,
         )
     if spec.offset is None:
         return Interval(every_s)
@@ -191,9 +196,13 @@ def _at(spec: Spec) -> At:
     assert spec.at is not None
     instant = parse_instant(spec.at)
     if spec.start_time is not None and instant < parse_instant(spec.start_time):
-        raise BadField("spec.at", "is before startTime: it never runs", reason="NeverFires")
+        raise BadField(
+            "spec.at", "is before startTime: it never runs", reason=ConditionReason.NEVER_FIRES
+        )
     if spec.end_time is not None and instant >= parse_instant(spec.end_time):
-        raise BadField("spec.at", "is not before endTime: it never runs", reason="NeverFires")
+        raise BadField(
+            "spec.at", "is not before endTime: it never runs", reason=ConditionReason.NEVER_FIRES
+        )
     return At(instant)
 
 
@@ -205,9 +214,9 @@ def _prove(timing: Timing, *, seed: str) -> None:
     try:
         compile_timing(timing, seed=seed)
     except BadField as mistake:
-        reason = mistake.reason if mistake.reason != "Invalid" else "InvalidSchedule"
-        if mistake.field == "timeZone":
-            reason = "UnknownTimeZone"  # the reason that CronJob's controller uses
+        reason = mistake.reason
+        if reason is ConditionReason.INVALID:
+            reason = ConditionReason.INVALID_SCHEDULE
         raise BadField(f"spec.{mistake.field}", mistake.sentence, reason=reason) from None
 
 
@@ -242,6 +251,15 @@ def _template(template: dict[str, Any]) -> bytes:
 def _ttl_s(template: dict[str, Any]) -> int | None:
     ttl = template["spec"].get("ttlSecondsAfterFinished")
     return ttl if type(ttl) is int and ttl >= 0 else None
+
+
+def _images(template: dict[str, Any]) -> tuple[str, ...]:
+    pod = template["spec"]["template"].get("spec")
+    containers = pod.get("containers") if isinstance(pod, dict) else None
+    if not isinstance(containers, list):
+        return ()
+    images = [one.get("image") for one in containers[:IMAGES_MAX] if isinstance(one, dict)]
+    return tuple(image[:QUOTED_MAX] for image in images if isinstance(image, str))
 
 
 def _bad_shape(wrong: ValidationError) -> BadField:

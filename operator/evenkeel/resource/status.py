@@ -1,44 +1,64 @@
-"""The status of a ScheduledJob: what it must give back after a restart, and its small parts.
+"""The status of a ScheduledJob: its nouns, how it is read, and how it is written, side by side.
 
-`parse` believes nothing: a status may have been edited by hand or written by a newer version, so
-what does not fit is as if it were not there. `core/document.py` writes what this reads.
+A new status field is a field of a class here, a line in `parse`, a line in `render`, and a field of
+the CRD's model (`v1alpha1_status`). `parse` believes nothing: a status may have been edited by hand
+or written by a newer version, so what does not fit is as if it were not there. `render` is pure.
 """
 
-import hashlib
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
-import orjson
-
+from evenkeel import rfc3339
 from evenkeel.model import (
+    BY_SCHEDULE,
     SLOT_S,
-    At,
-    Cron,
-    DayMatch,
-    Fold,
-    Gap,
-    Hourly,
     Instant,
-    Interval,
     JobRef,
     RunState,
     Timing,
     Window,
 )
-from evenkeel.resource import rfc3339
+from evenkeel.reasons import ConditionType, Reason
+from evenkeel.resource.timing import (
+    KINDS_OF_TIMING,
+    seconds,
+    timing_fields,
+    timing_from_fields,
+    timing_hash,
+)
 from evenkeel.when.compile import LONGEST_INTERVAL_S
 
-_CLOCK = re.compile(r"(\d\d):(\d\d)", re.ASCII)
+T = TypeVar("T")
 
 RECENT_COUNT = 10
 ACTIVE_COUNT = 50
 WAITING_COUNT = 128
 """Due times that a status names; a ScheduledJob must stay far below etcd's 1.5 MB."""
+CONDITION_COUNT = 16
+UPCOMING_COUNT = 5
 MOST_ATTEMPTS = 21
 """retry.limit is at most 20."""
+LARGEST_COUNT = 2**53 - 1
+"""By hand a number may be as large as the schema takes, and one more would be refused for ever."""
 COUNTED = ("succeeded", "failed", "skipped", "missed", "cancelled", "lost")
+
+_KIND = re.compile(r"s|q0[a-z2-7]{6}", re.ASCII)
+_CLOCK = re.compile(r"(\d\d):(\d\d)", re.ASCII)
+_WAITING_REASONS = frozenset(
+    {
+        Reason.TAKEN_UP,
+        Reason.LAUNCHING,
+        Reason.QUEUED,
+        Reason.HELD,
+        Reason.UNANNOUNCED,
+        Reason.RETRYING,
+    }
+)
+
+
+# --- what a status holds ------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,11 +73,53 @@ class RecentRun:
     attempt: int = 1
     job: str = ""
 
-    @property
-    def tells_attempt(self) -> bool:
-        """Its run waits between two attempts, and nothing else tells a restart between which."""
-        waits = self.state is RunState.PENDING and self.attempt > 1
-        return waits or self.state is RunState.RETRYING
+
+@dataclass(frozen=True, slots=True)
+class WaitingRun:
+    """One row of `status.internal.waiting`: a run that the mark has passed and that has no Job."""
+
+    due: Instant
+    kind: str = BY_SCHEDULE
+    attempt: int = 1
+    reason: Reason = Reason.HELD
+    retry_at: Instant | None = None
+    """When its next try begins; of a row `launching`, when it was announced. None: its due time."""
+
+
+@dataclass(slots=True)
+class Record:
+    """What became of a schedule's runs, as far as a status tells it."""
+
+    recent: list[RecentRun] = field(default_factory=list)
+    counts: dict[str, int] = field(default_factory=dict)
+    counts_since: Instant = 0
+    consecutive_failures: int = 0
+    last_schedule: Instant | None = None
+    last_success: Instant | None = None
+    last_failure: Instant | None = None
+    last_result: str = ""
+
+    def remember(self, row: RecentRun) -> None:
+        """Put a row where its due time belongs, newest first; a row of the same due is replaced."""
+        rows = [old for old in self.recent if old.due != row.due]
+        rows.append(row)
+        rows.sort(key=lambda one: one.due, reverse=True)
+        self.recent = rows[:RECENT_COUNT]
+
+    def count(self, state: RunState, number: int) -> None:
+        """So many more of an end."""
+        self.counts[state.value] = min(self.counts.get(state.value, 0) + number, LARGEST_COUNT)
+        self.last_result = state.value
+
+    def succeeded(self, at: Instant) -> None:
+        """A run succeeded at that instant."""
+        self.consecutive_failures = 0
+        self.last_success = max(self.last_success or 0, at)
+
+    def failed(self, at: Instant, number: int = 1) -> None:
+        """A run failed or was lost."""
+        self.consecutive_failures = min(self.consecutive_failures + number, LARGEST_COUNT)
+        self.last_failure = max(self.last_failure or 0, at)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +158,7 @@ class Condition:
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """What a status remembers of a schedule's past."""
+    """What a status gives back after a restart."""
 
     mark: Instant | None = None
     timing: Timing | None = None
@@ -104,17 +166,10 @@ class Memory:
     suspended_since: Instant | None = None
     resumed_at: Instant | None = None
     pause: Pause | None = None
-    waiting: tuple[Instant, ...] = ()
+    waiting: tuple[WaitingRun, ...] = ()
     active: tuple[JobRef, ...] = ()
     active_count: int = 0
-    recent: tuple[RecentRun, ...] = ()
-    counts: Mapping[str, int] = field(default_factory=dict)
-    counts_since: Instant | None = None
-    consecutive_failures: int = 0
-    last_schedule: Instant | None = None
-    last_success: Instant | None = None
-    last_failure: Instant | None = None
-    last_result: str = ""
+    record: Record = field(default_factory=Record)
     template_hash: str = ""
     conditions: Mapping[str, Condition] = field(default_factory=dict)
     placed: Placed | None = None
@@ -122,147 +177,182 @@ class Memory:
     """The resourceVersion it was read at."""
 
 
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """What a status tells people beside that; nothing is read back from it."""
+
+    generation: int
+    state: str
+    schedule_text: str | None = None
+    images: str | None = None
+    upcoming: tuple[Instant, ...] = ()
+    next_local: str | None = None
+
+
 EMPTY = Memory()
+
+
+# --- read ---------------------------------------------------------------------------------------
 
 
 def parse(raw: object, *, version: str = "") -> Memory:
     """A status as the API server gave it; whatever does not fit is left out."""
-    status = raw if isinstance(raw, Mapping) else {}
-    timing = _mapping(status.get("timing"))
+    status = _mapping(raw)
+    internal = _mapping(status.get("internal"))
+    timing = _mapping(internal.get("timing"))
     return Memory(
-        mark=rfc3339.read(status.get("mark")),
+        mark=rfc3339.read(internal.get("mark")),
         timing=timing_from_fields(timing.get("fields")),
         timing_since=rfc3339.read(timing.get("since")),
-        suspended_since=rfc3339.read(status.get("suspendedSince")),
-        resumed_at=rfc3339.read(status.get("resumedAt")),
+        suspended_since=rfc3339.read(internal.get("suspendedSince")),
+        resumed_at=rfc3339.read(internal.get("resumedAt")),
         pause=_pause(status.get("pause")),
-        waiting=tuple(
-            due
-            for text in _list(status.get("waiting"))[:WAITING_COUNT]
-            if (due := rfc3339.read(text)) is not None
-        ),
-        active=tuple(
-            JobRef(str(row.get("namespace", "")), str(row["name"]), str(row.get("uid", "")))
-            for row in map(_mapping, _list(status.get("active"))[:ACTIVE_COUNT])
-            if row.get("name")
-        ),
+        waiting=tuple(_rows(internal.get("waiting"), _waiting, WAITING_COUNT)),
+        active=tuple(_rows(status.get("active"), _active, ACTIVE_COUNT)),
         active_count=_count(status.get("activeCount")),
-        recent=tuple(
-            row for raw in _list(status.get("recent"))[:RECENT_COUNT] if (row := _recent(raw))
+        record=Record(
+            recent=_rows(status.get("recent"), _recent, RECENT_COUNT),
+            counts=_counts(_mapping(status.get("counts"))),
+            counts_since=rfc3339.read(status.get("countsSince")) or 0,
+            consecutive_failures=_count(status.get("consecutiveFailures")),
+            last_schedule=rfc3339.read(status.get("lastScheduleTime")),
+            last_success=rfc3339.read(status.get("lastSuccessfulTime")),
+            last_failure=rfc3339.read(status.get("lastFailureTime")),
+            last_result=_text(status.get("lastResult")),
         ),
-        counts={
-            name: count
-            for name in COUNTED
-            if isinstance(count := _mapping(status.get("counts")).get(name), int) and count >= 0
-        },
-        counts_since=rfc3339.read(status.get("countsSince")),
-        consecutive_failures=_count(status.get("consecutiveFailures")),
-        last_schedule=rfc3339.read(status.get("lastScheduleTime")),
-        last_success=rfc3339.read(status.get("lastSuccessfulTime")),
-        last_failure=rfc3339.read(status.get("lastFailureTime")),
-        last_result=_text(status.get("lastResult")),
-        template_hash=_text(status.get("templateHash")),
-        conditions={
-            str(row["type"]): condition
-            for row in map(_mapping, _list(status.get("conditions"))[:20])
-            if row.get("type") and (condition := _condition(row))
-        },
+        template_hash=_text(internal.get("templateHash")),
+        conditions=dict(_rows(status.get("conditions"), _condition, 2 * CONDITION_COUNT)),
         placed=_placed(status.get("placement")),
         version=version,
     )
 
 
-# --- timing: written so that an older timing can be reckoned with after its spec is gone --------
+# --- write --------------------------------------------------------------------------------------
 
 
-def timing_hash(timing: Timing) -> str:
-    """Equal for timings that are due alike: `60m` and `1h` are one timing."""
-    return hashlib.sha256(orjson.dumps(timing_fields(timing))).hexdigest()[:16]
+def render(memory: Memory, shown: Shown, *, ns: str) -> dict[str, Any]:
+    """The whole status; a field that has no value is null, so that a merge patch removes it."""
+    record = memory.record
+    return {
+        "observedGeneration": shown.generation,
+        "state": shown.state,
+        "scheduleText": shown.schedule_text,
+        "images": shown.images,
+        "nextRunTime": _show(shown.upcoming[0] if shown.upcoming else None),
+        "nextLocal": shown.next_local,
+        "upcoming": [rfc3339.show(due) for due in shown.upcoming],
+        "lastScheduleTime": _show(record.last_schedule),
+        "lastSuccessfulTime": _show(record.last_success),
+        "lastFailureTime": _show(record.last_failure),
+        "lastResult": record.last_result or None,
+        "active": [_show_active(ref, ns) for ref in memory.active],
+        "activeCount": memory.active_count,
+        "recent": [_show_recent(row) for row in record.recent],
+        "consecutiveFailures": record.consecutive_failures,
+        "counts": {name: record.counts.get(name, 0) for name in COUNTED},
+        "countsSince": _show(record.counts_since),
+        "pause": _show_pause(memory.pause),
+        "placement": _show_placed(memory.placed),
+        "conditions": show_conditions(memory.conditions),
+        "internal": {
+            "mark": _show(memory.mark),
+            "timing": _show_timing(memory.timing, memory.timing_since),
+            "suspendedSince": _show(memory.suspended_since),
+            "resumedAt": _show(memory.resumed_at),
+            "waiting": [_show_waiting(row) for row in memory.waiting[:WAITING_COUNT]],
+            "templateHash": memory.template_hash or None,
+        },
+    }
 
 
-def timing_fields(timing: Timing) -> dict[str, Any]:
-    """`status.timing.fields`: the spec's names, normalised."""
-    fields: dict[str, Any] = {}
-    match timing.rule:
-        case Cron(text=text, day_match=day_match):
-            fields["schedule"] = text
-            if day_match is not DayMatch.OR:
-                fields["dayMatch"] = day_match.value
-        case Hourly(minute=minute):
-            fields["hourly"] = {"minute": minute}
-        case Interval(every_s=every_s, offset_s=offset_s, anchor=anchor):
-            interval: dict[str, Any] = {"every": f"{every_s}s"}
-            if offset_s is not None:
-                interval["offset"] = f"{offset_s}s"
-            if anchor is not None:
-                interval["anchor"] = rfc3339.show(anchor)
-            fields["interval"] = interval
-        case At(instant=instant):
-            fields["at"] = rfc3339.show(instant)
-    fields["timeZone"] = timing.zone
-    fields["dst"] = {"gap": timing.gap.value, "fold": timing.fold.value}
-    if timing.start is not None:
-        fields["startTime"] = rfc3339.show(timing.start)
-    if timing.end is not None:
-        fields["endTime"] = rfc3339.show(timing.end)
-    return fields
+def show_conditions(conditions: Mapping[str, Condition]) -> list[dict[str, Any]]:
+    """Ours first: what somebody else wrote must not keep ours out of the room there is."""
+    ours = [kind for kind in conditions if kind in _OURS]
+    foreign = [kind for kind in conditions if kind not in _OURS]
+    return [
+        {
+            "type": kind,
+            "status": conditions[kind].status,
+            "reason": conditions[kind].reason,
+            "message": conditions[kind].message,
+            "lastTransitionTime": rfc3339.show(conditions[kind].since),
+            "observedGeneration": conditions[kind].generation,
+        }
+        for kind in sorted([*ours, *foreign][:CONDITION_COUNT])
+    ]
 
 
-def timing_from_fields(raw: object) -> Timing | None:
-    """The timing that `timing_fields` wrote; None when it was not written by it."""
-    fields = _mapping(raw)
-    try:
-        rule: Cron | Hourly | Interval | At
-        if "schedule" in fields:
-            rule = Cron(str(fields["schedule"]), DayMatch(fields.get("dayMatch", "Or")))
-        elif "hourly" in fields:
-            rule = Hourly(int(fields["hourly"]["minute"]))
-        elif "interval" in fields:
-            interval = fields["interval"]
-            rule = Interval(
-                _seconds(interval["every"]),
-                _seconds(interval["offset"]) if "offset" in interval else None,
-                rfc3339.read(interval.get("anchor")),
-            )
-        elif (instant := rfc3339.read(fields.get("at"))) is not None:
-            rule = At(instant)
-        else:
-            return None
-        return Timing(
-            rule,
-            zone=str(fields.get("timeZone", "UTC")),
-            gap=Gap(_mapping(fields.get("dst")).get("gap", "Shift")),
-            fold=Fold(_mapping(fields.get("dst")).get("fold", "First")),
-            start=rfc3339.read(fields.get("startTime")),
-            end=rfc3339.read(fields.get("endTime")),
-        )
-    except (KeyError, OverflowError, TypeError, ValueError):
+# --- parts, each read and written -----------------------------------------------------------------
+
+
+_OURS = frozenset(ConditionType)
+
+
+def _waiting(row: Mapping[str, Any]) -> WaitingRun | None:
+    due, kind = rfc3339.read(row.get("due")), _text(row.get("kind")) or BY_SCHEDULE
+    reason = _text(row.get("reason"))
+    if due is None or not _KIND.fullmatch(kind):
         return None
+    # By hand the attempt may be any number, and delays grow with a power of it.
+    attempt = min(max(1, _count(row.get("attempt"))), MOST_ATTEMPTS)
+    return WaitingRun(
+        due,
+        kind,
+        attempt,
+        Reason(reason) if reason in _WAITING_REASONS else Reason.HELD,
+        rfc3339.read(row.get("retryAt")),
+    )
 
 
-def _seconds(text: object) -> int:
-    if not isinstance(text, str) or not text.endswith("s") or not text[:-1].isdecimal():
-        raise ValueError("not seconds")
-    return int(text[:-1])
+def _show_waiting(row: WaitingRun) -> dict[str, Any]:
+    return _without_empty(
+        due=rfc3339.show(row.due),
+        kind=row.kind,
+        attempt=row.attempt,
+        reason=row.reason.value,
+        retryAt=_show(row.retry_at),
+    )
 
 
-# --- parts --------------------------------------------------------------------------------------
+def _recent(row: Mapping[str, Any]) -> RecentRun | None:
+    due, state = rfc3339.read(row.get("due")), _text(row.get("state"))
+    if due is None or state not in _STATES:
+        return None
+    return RecentRun(
+        due,
+        RunState(state),
+        started=rfc3339.read(row.get("started")),
+        finished=rfc3339.read(row.get("finished")),
+        reason=_text(row.get("reason")),
+        attempt=min(max(1, _count(row.get("attempt"))), MOST_ATTEMPTS),
+        job=_text(row.get("job")),
+    )
 
 
-def _mapping(raw: object) -> Mapping[str, Any]:
-    return raw if isinstance(raw, Mapping) else {}
+_STATES = frozenset(state.value for state in RunState)
 
 
-def _list(raw: object) -> list[Any]:
-    return raw if isinstance(raw, list) else []
+def _show_recent(row: RecentRun) -> dict[str, Any]:
+    return _without_empty(
+        due=rfc3339.show(row.due),
+        state=row.state.value,
+        started=_show(row.started),
+        finished=_show(row.finished),
+        reason=row.reason or None,
+        attempt=row.attempt,
+        job=row.job or None,
+    )
 
 
-def _text(raw: object) -> str:
-    return raw if isinstance(raw, str) else ""
+def _active(row: Mapping[str, Any]) -> JobRef | None:
+    name = _text(row.get("name"))
+    return JobRef(_text(row.get("namespace")), name, _text(row.get("uid"))) if name else None
 
 
-def _count(raw: object) -> int:
-    return raw if isinstance(raw, int) and not isinstance(raw, bool) and raw >= 0 else 0
+def _show_active(ref: JobRef, ns: str) -> dict[str, Any]:
+    return _without_empty(
+        apiVersion="batch/v1", kind="Job", namespace=ns, name=ref.name, uid=ref.uid or None
+    )
 
 
 def _pause(raw: object) -> Pause | None:
@@ -273,38 +363,79 @@ def _pause(raw: object) -> Pause | None:
     return Pause(since, _text(row.get("by")), _text(row.get("reason")))
 
 
-def _recent(raw: object) -> RecentRun | None:
-    row = _mapping(raw)
-    due = rfc3339.read(row.get("due"))
-    try:
-        state = RunState(row.get("state", ""))
-    except ValueError:
+def _show_pause(pause: Pause | None) -> dict[str, str] | None:
+    if pause is None:
         return None
-    if due is None:
-        return None
-    return RecentRun(
-        due,
-        state,
-        started=rfc3339.read(row.get("started")),
-        finished=rfc3339.read(row.get("finished")),
-        reason=_text(row.get("reason")),
-        # By hand it may be any number, and delays grow with a power of it.
-        attempt=min(max(1, _count(row.get("attempt"))), MOST_ATTEMPTS),
-        job=_text(row.get("job")),
-    )
+    return {"since": rfc3339.show(pause.since), "by": pause.by, "reason": pause.reason}
 
 
-def _condition(row: Mapping[str, Any]) -> Condition | None:
-    since = rfc3339.read(row.get("lastTransitionTime"))
-    if since is None or row.get("status") not in ("True", "False", "Unknown"):
+def _condition(row: Mapping[str, Any]) -> tuple[str, Condition] | None:
+    kind, since = _text(row.get("type")), rfc3339.read(row.get("lastTransitionTime"))
+    if not kind or since is None or row.get("status") not in ("True", "False", "Unknown"):
         return None
-    return Condition(
+    return kind, Condition(
         str(row["status"]),
         _text(row.get("reason")),
         _text(row.get("message")),
         since,
         _count(row.get("observedGeneration")),
     )
+
+
+def _show_timing(timing: Timing | None, since: Instant | None) -> dict[str, Any] | None:
+    if timing is None:
+        return None
+    # A merge patch keeps what it does not name: the old timing's fields must be named to go.
+    fields = dict.fromkeys(KINDS_OF_TIMING) | timing_fields(timing)
+    if fields["interval"]:
+        fields["interval"] = dict.fromkeys(("offset", "anchor")) | fields["interval"]
+    return {"hash": timing_hash(timing), "since": _show(since), "fields": fields}
+
+
+def _placed(raw: object) -> Placed | None:
+    row = _mapping(raw)
+    anchor = rfc3339.read(row.get("anchor"))
+    placed_at = rfc3339.read(row.get("placedAt"))
+    try:
+        every_s = seconds(row.get("every"))
+    except ValueError:
+        return None
+    if anchor is None or placed_at is None or not 0 < every_s <= LONGEST_INTERVAL_S:
+        return None
+    return Placed(
+        anchor,
+        every_s,
+        placed_at,
+        weight=max(1, _count(row.get("weight"))),
+        slot=(_clock(row.get("slot")) or 0) // SLOT_S,
+        window=_window(row.get("window")),
+        reason=_text(row.get("reason")),
+        load=_count(row.get("load")),
+    )
+
+
+def _show_placed(placed: Placed | None) -> dict[str, Any] | None:
+    if placed is None:
+        return None
+    window = placed.window
+    return {
+        "anchor": rfc3339.show(placed.anchor),
+        "slot": show_slot(placed.slot),
+        "every": f"{placed.every_s}s",
+        "window": {"start": show_clock(window.start_s), "end": show_clock(window.end_s)}
+        if window
+        else None,
+        "weight": placed.weight,
+        "placedAt": rfc3339.show(placed.placed_at),
+        "reason": placed.reason,
+        "load": placed.load,
+    }
+
+
+def _window(raw: object) -> Window | None:
+    row = _mapping(raw)
+    start, end = _clock(row.get("start")), _clock(row.get("end"))
+    return Window(start, end) if start is not None and end is not None else None
 
 
 def show_slot(slot: int) -> str:
@@ -322,29 +453,36 @@ def _clock(raw: object) -> int | None:
     return int(found[1]) * 3600 + int(found[2]) * 60 if found else None
 
 
-def _window(raw: object) -> Window | None:
-    row = _mapping(raw)
-    start, end = _clock(row.get("start")), _clock(row.get("end"))
-    return Window(start, end) if start is not None and end is not None else None
+# --- values ---------------------------------------------------------------------------------------
 
 
-def _placed(raw: object) -> Placed | None:
-    row = _mapping(raw)
-    anchor = rfc3339.read(row.get("anchor"))
-    placed_at = rfc3339.read(row.get("placedAt"))
-    try:
-        every_s = _seconds(row.get("every"))
-    except ValueError:
-        return None
-    if anchor is None or placed_at is None or not 0 < every_s <= LONGEST_INTERVAL_S:
-        return None
-    return Placed(
-        anchor,
-        every_s,
-        placed_at,
-        weight=max(1, _count(row.get("weight"))),
-        slot=(_clock(row.get("slot")) or 0) // SLOT_S,
-        window=_window(row.get("window")),
-        reason=_text(row.get("reason")),
-        load=_count(row.get("load")),
-    )
+def _rows(raw: object, read: Callable[[Mapping[str, Any]], T | None], most: int) -> list[T]:
+    """The rows of a list that can be read."""
+    rows = raw[:most] if isinstance(raw, list) else []
+    return [found for row in rows if (found := read(_mapping(row))) is not None]
+
+
+def _mapping(raw: object) -> Mapping[str, Any]:
+    return raw if isinstance(raw, Mapping) else {}
+
+
+def _text(raw: object) -> str:
+    return raw if isinstance(raw, str) else ""
+
+
+def _count(raw: object) -> int:
+    if not isinstance(raw, int) or isinstance(raw, bool) or raw < 0:
+        return 0
+    return min(raw, LARGEST_COUNT)
+
+
+def _show(instant: Instant | None) -> str | None:
+    return None if instant is None else rfc3339.show(instant)
+
+
+def _counts(raw: Mapping[str, Any]) -> dict[str, int]:
+    return {name: count for name in COUNTED if (count := _count(raw.get(name)))}
+
+
+def _without_empty(**fields: Any) -> dict[str, Any]:
+    return {name: value for name, value in fields.items() if value is not None}

@@ -16,7 +16,7 @@ from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler, JsonValue
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
 from evenkeel.model import Instant
-from evenkeel.resource.rfc3339 import LAST
+from evenkeel.rfc3339 import LAST
 
 DURATION_PATTERN = r"^([0-9]+(w|d|h|m|s))+$"
 CLOCK_PATTERN = r"^([01][0-9]|2[0-3]):[0-5][0-9]$"

@@ -51,6 +51,11 @@ class Metrics:
             "evenkeel_runs_missed", "Runs nobody launched in time", "reason"
         )
         self.creates = self._counter("evenkeel_creates", "What creates proved", "verdict")
+        self.internal_errors = Counter(
+            "evenkeel_internal_errors",
+            "Handlers of one schedule that raised: defects of the operator",
+            registry=self.registry,
+        )
         self.status_writes = self._counter(
             "evenkeel_status_writes", "Status patches by outcome", "outcome"
         )
@@ -88,6 +93,7 @@ class Metrics:
             "rebalanced": self.rebalances.inc,
             "rebalance_moved": self.rebalance_moved.set,
             "rebalance_skipped": self.rebalance_skipped.set,
+            "internal_error": self.internal_errors.inc,
         }
         self.events_dropped = Counter(
             "evenkeel_events_dropped", "Kubernetes Events not sent", registry=self.registry

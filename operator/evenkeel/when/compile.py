@@ -11,6 +11,7 @@ from functools import lru_cache
 from evenkeel import rfc3339
 from evenkeel.errors import BadField
 from evenkeel.model import DAY_S, Cron, Hourly, Instant, Interval, Timing
+from evenkeel.reasons import ConditionReason
 from evenkeel.when import days, dst
 from evenkeel.when.cron import CronFields, parse_cron
 from evenkeel.when.due import DueTimes, EveryDueTimes, OnceDueTimes, WallDueTimes, span_of
@@ -73,7 +74,7 @@ def _wall(fields: CronFields) -> CronWall:
         raise BadField(
             "schedule",
             "never fires: no year has such a day; check day of month against month and day of week",
-            reason="NeverFires",
+            reason=ConditionReason.NEVER_FIRES,
         )
     return CronWall(minute=fields.minute, hour=fields.hour, days=day_set)
 

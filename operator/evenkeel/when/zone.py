@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from evenkeel.errors import BadField
 from evenkeel.model import Instant
+from evenkeel.reasons import ConditionReason
 from evenkeel.when.tzif import Changes, read_tzif
 
 MAX_INSTANT: Instant = 253_402_300_800
@@ -125,7 +126,9 @@ def load_zone(name: str) -> Zone:
     shown = name if len(name) <= _SHOWN else name[:_SHOWN] + "..."
     remedy = f"write {known}" if known else "write an IANA name such as Europe/Berlin, or UTC"
     raise BadField(
-        "timeZone", f"{shown!r} is not a known time zone; {remedy}", reason="UnknownZone"
+        "timeZone",
+        f"{shown!r} is not a known time zone; {remedy}",
+        reason=ConditionReason.UNKNOWN_TIME_ZONE,
     )
 
 

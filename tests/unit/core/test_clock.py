@@ -22,7 +22,7 @@ def test_a_clock_set_back_an_hour_runs_nothing_twice():
 def test_a_clock_set_back_leaves_the_mark():
     world = World().see(every(60)).run_until("11:00:30").set_clock("10:00:30")
     world.succeed(every(60), "11:00")
-    assert world.status()["mark"] == "2026-03-02T11:00:00Z"
+    assert world.status()["internal"]["mark"] == "2026-03-02T11:00:00Z"
 
 
 def test_a_clock_set_forward_by_hours_settles_what_it_skipped():
@@ -155,9 +155,14 @@ def test_nothing_is_launched_before_the_jobs_are_listed():
 
 def test_two_restarts_in_a_row_change_nothing():
     world = World().see(every(60)).run_until("10:05:30")
-    before = (world.started(), world.alive(), world.ends(), world.status()["mark"])
+    before = (world.started(), world.alive(), world.ends(), world.status()["internal"]["mark"])
     world.crash().crash()
-    assert (world.started(), world.alive(), world.ends(), world.status()["mark"]) == before
+    assert (
+        world.started(),
+        world.alive(),
+        world.ends(),
+        world.status()["internal"]["mark"],
+    ) == before
 
 
 def test_a_single_run_missed_by_a_restart_runs_late():
@@ -275,9 +280,9 @@ def test_a_job_that_failed_while_the_clock_was_years_ahead_is_retried_after_its_
     world.fail(seen, "10:10")
     world.monotonic += 3
     world.now = truth + 3
-    world.tell(messages.TimeConfirmed(world.now)).run_until("10:10:17")
+    world.tell(messages.TimeConfirmed(world.now)).run_until("10:10:14")
     assert len(world.creations) == 1
-    world.run_until("10:10:19")
+    world.run_until("10:10:16")
     assert len(world.creations) == 2
 
 
@@ -318,17 +323,19 @@ def test_a_pending_deadline_is_looked_at_by_the_clock_that_is_right():
     world = World().see(seen).run_until("10:10:05")
     started = instant("09:10:00")  # the API server's clock was right all the time
     world.change(world.job(seen, "10:10"), phase=JobPhase.WAITING, started=started)
-    assert len(world.looked_at) == 1
-    world.looked_at.clear()
-    world.set_clock("09:10:05").run_until("09:15:01")
+    assert world.looked_at == []
+    world.set_clock("09:10:05").run_until("09:15:04")
+    assert world.looked_at == []
+    world.run_until("09:15:06")
     assert len(world.looked_at) == 1
 
 
 def test_a_list_from_before_the_clock_was_set_back_prunes_nothing():
     seen = cron(EVERY_MINUTE, created=instant("09:30"))
-    world = World().run_until("10:30").set_clock("09:30").see(seen)
-    listed_at = float(instant("10:29"))
-    world.scheduler.inbox.hint("list", messages.SchedulesListed(frozenset(), listed_at))
+    world = World().run_until("10:29")
+    listed_m = world.monotonic
+    world.run_until("10:30").set_clock("09:30").see(seen)
+    world.scheduler.inbox.hint("list", messages.SchedulesListed(frozenset(), listed_m))
     world.run_until("09:31:30")
     assert world.started() == ["09:31:00"]
 
@@ -341,7 +348,7 @@ THREE_DAYS_S = 3 * 86_400
 @pytest.mark.parametrize("off_by_s", [THREE_DAYS_S, -THREE_DAYS_S])
 def test_a_process_that_begins_with_a_wrong_clock_waits_for_the_right_one(off_by_s):
     world = World().see(cron(EVERY_MINUTE)).run_until("10:05:30")
-    mark = world.status()["mark"]
+    mark = world.status()["internal"]["mark"]
     world.crash(for_s=off_by_s).run_until(world.now + 60)
     assert world.time_asked == 7  # at once, and every ten seconds
     assert not world.scheduler.ready
@@ -349,7 +356,7 @@ def test_a_process_that_begins_with_a_wrong_clock_waits_for_the_right_one(off_by
     world.tell(messages.TimeConfirmed(world.now)).run_until("10:08:30")
     assert world.started() == [f"10:0{minute}:00" for minute in range(1, 9)]
     assert world.ends() == []
-    assert world.status()["mark"] > mark
+    assert world.status()["internal"]["mark"] > mark
 
 
 def test_after_days_away_the_clock_is_confirmed_once_and_believed():
@@ -366,7 +373,7 @@ def test_a_schedule_that_rests_for_a_month_makes_nobody_doubt_the_clock():
         world.monotonic += 7_200
         world.settle()
     world.crash(for_s=5)
-    assert world.status("monthly")["mark"] < "2026-03-03"
+    assert world.status("monthly")["internal"]["mark"] < "2026-03-03"
     assert world.time_asked == 0
     assert world.scheduler.ready
 

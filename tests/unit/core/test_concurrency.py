@@ -7,7 +7,7 @@ from tests.builders import cron, edited, every, instant, job, rejection
 from tests.unit.core.world import World
 
 from evenkeel.core import messages
-from evenkeel.core.overlap import Overlap, overlap
+from evenkeel.core.schedule.overlap import Overlap, overlap
 from evenkeel.model import Concurrency, JobPhase, MissedRuns, Retry, RunState, Verdict
 
 ALLOW, FORBID, REPLACE, QUEUE = Concurrency
@@ -28,15 +28,15 @@ TABLE = {
 
 
 @pytest.mark.parametrize(
-    ("policy", "holding", "queued", "max_queued", "answer"), TABLE.values(), ids=TABLE
+    ("policy", "occupying", "queued", "max_queued", "answer"), TABLE.values(), ids=TABLE
 )
-def test_overlap(policy, holding, queued, max_queued, answer):
-    assert overlap(policy, holding=holding, queued=queued, max_queued=max_queued) is answer
+def test_overlap(policy, occupying, queued, max_queued, answer):
+    assert overlap(policy, occupying=occupying, queued=queued, max_queued=max_queued) is answer
 
 
 @given(st.sampled_from(Concurrency), st.integers(0), st.integers(0), st.integers(0, 100))
-def test_overlap_is_total_and_never_queues_beyond_its_bound(policy, holding, queued, max_queued):
-    answer = overlap(policy, holding=holding, queued=queued, max_queued=max_queued)
+def test_overlap_is_total_and_never_queues_beyond_its_bound(policy, occupying, queued, max_queued):
+    answer = overlap(policy, occupying=occupying, queued=queued, max_queued=max_queued)
     assert isinstance(answer, Overlap)
     assert answer is not Overlap.QUEUE or queued < max_queued
 
@@ -56,7 +56,7 @@ def test_forbid_consumes_the_due_time():
     world.run_until("10:03")
     assert world.started() == ["10:01:00", "10:03:00"]
     assert world.ends()[0] == ("10:02:00", "skipped", "overlap")
-    assert len(world.said("Skipped")) == 1
+    assert len(world.said("JobAlreadyActive")) == 1
 
 
 def test_replace_cancels_the_running_one_and_creates_at_once():
@@ -67,7 +67,7 @@ def test_replace_cancels_the_running_one_and_creates_at_once():
     assert world.alive() == {"10:02:00": "running"}
     assert world.ends() == [("10:01:00", "cancelled", "replaced")]
     assert world.said("Replaced") == [
-        "the run due 2026-03-02T10:01:00Z was cancelled: "
+        "The run due 2026-03-02T10:01:00Z was cancelled: "
         "the one due 2026-03-02T10:02:00Z replaces it"
     ]
     assert [(each.ref, each.why) for each in world.deleted] == [(first.ref, "replaced")]
@@ -101,7 +101,9 @@ def test_a_queued_run_beyond_its_starting_deadline_is_missed_when_its_turn_comes
     world = World().see(seen).run_until("10:02:50")
     world.succeed(seen, "10:01")
     assert world.ends()[-1] == ("10:02:00", "missed", "deadline")
-    assert world.said("Missed") == ["the run due 2026-03-02T10:02:00Z was missed: deadline"]
+    assert world.said("MissSchedule") == [
+        "Missed scheduled time to start a job: 2026-03-02T10:02:00Z: deadline"
+    ]
     assert world.started() == ["10:01:00"]
 
 

@@ -7,6 +7,7 @@ from tests.unit.core.world import World
 from evenkeel.core import messages
 from evenkeel.core.messages import CreateResult
 from evenkeel.model import Concurrency, Cron, JobPhase, JobRef, Retry, RunId, RunState, Verdict
+from evenkeel.reasons import ConditionReason
 from evenkeel.resource.job import job_name
 
 TEN_MINUTES = 600
@@ -16,7 +17,7 @@ def test_created_runs_and_its_lateness_is_observed():
     world = World().see(every(TEN_MINUTES)).run_until("10:10")
     assert world.alive() == {"10:10:00": "running"}
     assert world.lateness() == [0.0]
-    assert world.said("Created") == [f"created job {world.names_created()[0]}"]
+    assert world.said("SuccessfulCreate") == [f"Created job {world.names_created()[0]}"]
     assert world.condition("Degraded") == ("False", "AsExpected")
 
 
@@ -55,11 +56,12 @@ def test_taken_by_a_cronjob_of_the_name_the_run_is_skipped_and_nothing_is_wrong(
     seen = every(TEN_MINUTES, retry=Retry(limit=3, delay_s=1), pause_after_failures=1)
     world = World(answering=lambda _: None).see(seen).run_until("10:10")
     message = "the CronJob of the same name has created the Job"
-    world.answer(world.in_flight[0], Verdict.TAKEN, reason="CronJob", message=message)
+    world.answer(world.in_flight[0], Verdict.TAKEN, reason=ConditionReason.CRONJOB, message=message)
     assert world.ends() == [("10:10:00", "skipped", "cronjob")]
     assert world.counts() == {"skipped": 1}
     assert world.condition("Degraded") == ("False", "AsExpected")
-    assert world.said("Skipped") == [message]
+    due = "2026-03-02T10:10:00Z"
+    assert world.said("RunSkipped") == [f"The run due {due} was skipped: cronjob: {message}"]
     assert world.deleted == []
     world.answering = lambda _: Verdict.CREATED
     assert world.run_until("10:20").alive() == {"10:20:00": "running"}
@@ -102,7 +104,12 @@ def test_held_waits_degraded_and_recovers():
     seen = every(TEN_MINUTES)
     world = World(answering=lambda _: None).see(seen).run_until("10:10")
     world.answering = lambda _: Verdict.CREATED
-    world.answer(world.in_flight[0], Verdict.HELD, reason="QuotaExceeded", message="exceeded quota")
+    world.answer(
+        world.in_flight[0],
+        Verdict.HELD,
+        reason=ConditionReason.QUOTA_EXCEEDED,
+        message="exceeded quota",
+    )
     assert world.condition("Degraded") == ("True", "QuotaExceeded")
     assert world.alive() == {"10:10:00": "held"}
     world.run_until("10:10:02")
@@ -126,25 +133,112 @@ def test_an_answer_to_an_attempt_of_the_past_changes_nothing():
     assert world.alive() == {"10:10:00": "running"}
 
 
-# --- short ttlSecondsAfterFinished ------------------------------------------------------------
+# --- ttlSecondsAfterFinished ------------------------------------------------------------------
 
 
-def test_a_short_lived_job_is_marked_before_its_create():
-    marks = []
-    seen = every(TEN_MINUTES, ttl_s=60)
-    world = World().see(seen)
-    world.answering = lambda launch: (
-        marks.append(world.status()["mark"]) or (Verdict.CREATED if launch.mark_first else None)
-    )
+LAUNCHING = {"due": "2026-03-02T10:10:00Z", "kind": "s", "attempt": 1, "reason": "launching"}
+
+
+@pytest.mark.parametrize("ttl_s", [0, 60, 300, 86_400])
+def test_a_job_with_a_ttl_is_announced_in_the_seconds_before_its_create(ttl_s):
+    stored = []
+    world = World().see(every(TEN_MINUTES, ttl_s=ttl_s))
+
+    def create(launch):
+        assert 0 < launch.announced <= world.stored[launch.run.uid], "it is stored already"
+        stored.append(world.status()["internal"])
+        return Verdict.CREATED
+
+    world.answering = create
     world.run_until("10:10")
-    assert marks == ["2026-03-02T10:10:00Z"]
+    assert [(one["mark"], one["waiting"]) for one in stored] == [
+        ("2026-03-02T10:10:00Z", [LAUNCHING])
+    ]
     assert world.alive() == {"10:10:00": "running"}
 
 
-@pytest.mark.parametrize(("ttl_s", "first"), [(None, False), (300, False), (299, True), (0, True)])
-def test_which_jobs_are_marked_first(ttl_s, first):
-    world = World().see(every(TEN_MINUTES, ttl_s=ttl_s)).run_until("10:10")
-    assert (world.launches[0].mark_first > 0) is first
+def test_a_job_without_a_ttl_is_not_announced():
+    world = World(answering=lambda _: None).see(every(TEN_MINUTES)).run_until("10:10")
+    world.write("uid-report")
+    assert world.launches[0].announced == 0
+    assert world.status()["internal"]["waiting"] == []
+
+
+def test_a_run_that_comes_late_is_announced_at_once_and_its_create_waits_for_that():
+    seen = every(TEN_MINUTES, ttl_s=60)
+    world = World().see(seen).crash(for_s=1200)
+    (launch,) = world.launches
+    assert launch.announced > 0
+    assert world.started() == ["10:20:00"]
+
+
+@pytest.mark.parametrize(
+    ("ttl_s", "away_s", "end"),
+    [
+        (60, 10, None),
+        (60, 59, None),
+        (60, 61, ("10:10:00", "lost", "outcome_unknown")),
+        (3600, 300, None),
+        (3600, 3601, ("10:10:00", "lost", "outcome_unknown")),
+    ],
+)
+def test_an_announced_run_without_a_job_is_launched_unless_its_ttl_can_have_passed(
+    ttl_s, away_s, end
+):
+    seen = every(86_400, anchor="2026-03-01T10:10:00Z", ttl_s=ttl_s)
+    world = World(answering=lambda _: None).see(seen).run_until("10:10")
+    world.answering = lambda _: Verdict.CREATED
+    world.crash(for_s=away_s)
+    assert world.ends() == ([end] if end else [])
+    assert len(world.creations) == (0 if end else 1)
+
+
+def test_an_announced_run_whose_template_was_edited_meanwhile_is_lost():
+    """The ttl of the template that it was created from is not known any more."""
+    seen = every(TEN_MINUTES, ttl_s=3600)
+    world = World(answering=lambda _: None).see(seen).run_until("10:10")
+    world.schedules[seen.uid] = edited(seen, template_hash="second")
+    world.answering = lambda _: Verdict.CREATED
+    world.crash()
+    assert world.ends() == [("10:10:00", "lost", "outcome_unknown")]
+
+
+@pytest.mark.parametrize("edit", [{"suspend": True}, {"rule": Cron("5 10 * * *")}])
+def test_an_edit_takes_the_mark_back_and_withdraws_what_was_announced(edit):
+    seen = every(TEN_MINUTES, ttl_s=60)
+    world = World().see(seen).run_until("10:09:55")
+    assert world.status()["internal"]["mark"] == "2026-03-02T10:10:00Z"
+    world.see(edited(seen, **edit)).run_until("10:09:57")
+    assert world.status()["internal"]["mark"] <= "2026-03-02T10:09:57Z"
+    assert world.status()["internal"]["waiting"] == []
+    assert world.run_until("10:11").launches == []
+
+
+def test_an_announced_run_is_taken_up_again_after_a_crash_before_its_due_time():
+    world = World().see(every(TEN_MINUTES, ttl_s=60)).run_until("10:09:52")
+    assert world.status()["internal"]["waiting"] == [LAUNCHING]
+    world.crash(for_s=2).run_until("10:10:30")
+    assert world.started() == ["10:10:00"]
+    assert world.ends() == []
+
+
+def test_a_run_that_was_put_back_is_announced_no_more():
+    seen = every(TEN_MINUTES, ttl_s=0)
+    world = World(answering=lambda _: None).see(seen).run_until("10:10")
+    launch = world.in_flight[0]
+    world.tell(messages.Shutdown()).tell(messages.PutBack(launch.run, 1))
+    assert [row["reason"] for row in world.status()["internal"]["waiting"]] == ["taken_up"]
+
+
+def test_while_the_announcement_cannot_be_stored_the_run_is_held():
+    world = World(answering=lambda _: None).see(every(TEN_MINUTES, ttl_s=60)).run_until("10:10")
+    reason = ConditionReason.STATUS_NOT_WRITTEN
+    world.answer(world.in_flight[0], Verdict.HELD, reason=reason, message="403")
+    assert world.condition("Degraded") == ("True", "StatusNotWritten")
+    assert [row["reason"] for row in world.status()["internal"]["waiting"]] == ["unannounced"]
+    world.answering = lambda _: Verdict.CREATED
+    world.run_until("10:10:05")
+    assert world.alive() == {"10:10:00": "running"}
 
 
 def test_a_marked_run_whose_job_is_not_found_after_a_crash_is_lost_and_never_launched_again():
@@ -173,10 +267,15 @@ def test_a_marked_second_attempt_whose_job_is_not_found_after_a_crash_is_lost_to
     world.fail(seen, "11:00")
     world.run_until("11:00:21")
     (launch,) = world.in_flight
-    names = [row["name"] for row in world.status()["active"]]
-    assert names == [job_name(seen.name, launch.run, 2)]
+    (row,) = world.status()["internal"]["waiting"]
+    assert (row["attempt"], row["reason"], row["retryAt"]) == (
+        2,
+        "launching",
+        "2026-03-02T11:00:20Z",
+    )
+    assert launch.attempt == 2
     world.answering = lambda _: Verdict.CREATED
-    world.crash().run_until("11:05")
+    world.crash(for_s=201).run_until("11:05")
     assert world.ends() == [("11:00:00", "lost", "outcome_unknown")]
     assert [attempt for _, attempt, _ in world.creations] == [1]
 
@@ -238,7 +337,7 @@ def test_cancelled_during_a_create_that_arrives_after_it_was_given_up_its_job_is
     seen = every(TEN_MINUTES)
     world = World(answering=lambda _: None).see(seen).run_until("10:10")
     world.cancel(seen, "10:10")
-    world.answer(world.in_flight[0], Verdict.HELD, reason="NotCreated")
+    world.answer(world.in_flight[0], Verdict.HELD, reason=ConditionReason.NOT_CREATED)
     world.run_until("10:10:20")
     late = job(seen, "10:10")
     world.jobs[late.ref.name] = late
@@ -258,7 +357,7 @@ GIVEN_UP = {
 def test_a_late_create_of_a_run_that_was_given_up_while_held_is_deleted(how):
     seen = every(20, **GIVEN_UP[how])
     world = World(answering=lambda _: None).see(seen).run_until("10:00:20")
-    world.answer(world.in_flight[0], Verdict.HELD, reason="NotCreated")
+    world.answer(world.in_flight[0], Verdict.HELD, reason=ConditionReason.NOT_CREATED)
     world.answering = lambda _: Verdict.HELD
     if how == "cancelled":
         world.cancel(seen, "10:00:20")
@@ -277,7 +376,7 @@ def test_what_no_late_create_can_bring_any_more_is_forgotten():
     seen = every(TEN_MINUTES)
     world = World(answering=lambda _: None).see(seen).run_until("10:10")
     world.cancel(seen, "10:10")
-    world.answer(world.in_flight[0], Verdict.HELD, reason="NotCreated")
+    world.answer(world.in_flight[0], Verdict.HELD, reason=ConditionReason.NOT_CREATED)
     entry = world.scheduler.state.entries[seen.uid]
     assert entry.unwanted
     world.run_until("10:12")

@@ -8,6 +8,7 @@ from tests.unit.core.world import World
 
 from evenkeel.core import messages
 from evenkeel.model import Concurrency, JobPhase, JobRef, Verdict
+from evenkeel.reasons import ConditionReason
 from evenkeel.resource.status import Memory, parse
 
 TEN_MINUTES = 600
@@ -32,7 +33,7 @@ def test_a_job_deleted_before_it_finished_is_lost():
     world.remove(world.job(seen, "10:10"))
     assert world.ends() == [("10:10:00", "lost", "job_deleted")]
     assert world.status()["consecutiveFailures"] == 1
-    assert len(world.said("Lost")) == 1
+    assert len(world.said("MissingJob")) == 1
 
 
 def test_a_job_deleted_after_it_finished_ends_by_its_last_state():
@@ -77,7 +78,7 @@ def test_a_job_that_is_deleted_and_does_not_go_frees_its_place_after_a_while():
     world.change(world.job(seen, "10:01"), deleting=True, message="seen again")
     world.run_until("10:03:30")
     assert ("10:01:00", "lost", "job_deleted") in world.ends()
-    assert "finalizers" in world.said("Lost")[0]
+    assert "finalizers" in world.said("MissingJob")[0]
     assert world.started() == ["10:01:00", "10:02:00"]
     world.remove(world.job(seen, "10:01"))
     world.crash()
@@ -317,7 +318,7 @@ def test_a_deletion_that_no_watch_reported_is_found_by_the_list():
 def test_a_schedule_first_seen_after_the_list_was_asked_for_is_no_ghost():
     seen = cron("* * * * *")
     world = World(now=instant("10:00:30")).see(seen)
-    world.tell(messages.SchedulesListed(frozenset(), instant("10:00:29")))
+    world.tell(messages.SchedulesListed(frozenset(), world.monotonic - 1))
     assert world.run_until("10:01").started() == ["10:01:00"]
 
 
@@ -360,7 +361,9 @@ def test_history_waits_until_the_end_is_written():
 
 
 def test_history_waits_until_the_mark_is_written(monkeypatch):
-    monkeypatch.setattr("evenkeel.core.life.WAITING_COUNT", 0)  # or the mark would pass 10:01
+    monkeypatch.setattr(
+        "evenkeel.core.schedule.entry.WAITING_COUNT", 0
+    )  # or the mark would pass 10:01
     seen = every(60, keep_succeeded=0)
     first = instant("10:01")
     world = World(answering=lambda launch: None if launch.run.due == first else Verdict.CREATED)
@@ -428,7 +431,7 @@ def test_a_status_that_was_on_its_way_before_the_end_does_not_tell_of_it():
 
 
 def test_history_waits_for_the_mark_of_the_status_that_was_stored(monkeypatch):
-    monkeypatch.setattr("evenkeel.core.life.WAITING_COUNT", 0)
+    monkeypatch.setattr("evenkeel.core.schedule.entry.WAITING_COUNT", 0)
     seen = every(60, keep_succeeded=0)
     first = instant("10:01")
     world = World(answering=lambda launch: None if launch.run.due == first else Verdict.CREATED)
@@ -448,7 +451,7 @@ def test_history_keeps_a_name_for_as_long_as_a_create_that_was_given_up_may_arri
     seen = every(600, keep_succeeded=0)
     world = World(answering=lambda _: None).see(seen).run_until("10:10")
     world.answering = lambda _: Verdict.CREATED
-    world.answer(world.in_flight[0], Verdict.HELD, reason="NotCreated")
+    world.answer(world.in_flight[0], Verdict.HELD, reason=ConditionReason.NOT_CREATED)
     world.run_until("10:10:05")
     world.succeed(seen, "10:10")
     world.run_until("10:11:14")

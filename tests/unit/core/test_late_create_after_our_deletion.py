@@ -7,15 +7,16 @@ from tests.builders import every, instant
 from tests.unit.core.world import World
 
 from evenkeel.core import messages
-from evenkeel.core.messages import NOT_CREATED, PodsLookedAt
+from evenkeel.core.messages import PodsLookedAt
 from evenkeel.model import JobPhase, Verdict
+from evenkeel.reasons import ConditionReason
 
 
 def answered_at_the_second_try(seen) -> World:
     """10:10:00: no answer, and no Job. 10:10:01: created."""
     world = World(answering=lambda _: None).see(seen).run_until("10:10")
     world.answering = lambda _: Verdict.CREATED
-    world.answer(world.in_flight[0], Verdict.HELD, reason=NOT_CREATED)
+    world.answer(world.in_flight[0], Verdict.HELD, reason=ConditionReason.NOT_CREATED)
     return world.run_until("10:10:05")
 
 
@@ -35,7 +36,7 @@ def test_no_job_is_left_of_a_run_that_has_ended(ended_by):
         world.cancel(seen, "10:10")
     else:
         world.change(fact, phase=JobPhase.WAITING, started=instant("10:10:01"))
-        world.run_until("10:10:12")
+        world.run_until("10:10:16")
         look = world.looked_at[-1]
         world.tell(PodsLookedAt(look.run, look.attempt, False, "image", "no such image"))
     assert world.jobs == {}

@@ -6,8 +6,9 @@ from hypothesis import strategies as st
 from tests.builders import clock, cron, edited, every, instant
 from tests.unit.core.world import World
 
-from evenkeel.core.missed import WHY_NOT, Missed, Settled, Span, settle
+from evenkeel.core.schedule.missed import WHY_NOT, Missed, Settled, Span, settle
 from evenkeel.model import Concurrency, JobPhase, MissedRuns, Verdict
+from evenkeel.reasons import ConditionReason
 
 TEN_MINUTELY = "*/10 * * * *"
 
@@ -96,7 +97,9 @@ def test_a_run_later_than_its_starting_deadline_is_missed_even_within_grace():
     world = World().see(cron(TEN_MINUTELY, starting_deadline_s=5)).run_until("10:05")
     world.stall_until("10:10:06")
     assert world.ends() == [("10:10:00", "missed", "deadline")]
-    assert world.said("Missed") == ["the run due 2026-03-02T10:10:00Z was missed: deadline"]
+    assert world.said("MissSchedule") == [
+        "Missed scheduled time to start a job: 2026-03-02T10:10:00Z: deadline"
+    ]
 
 
 @pytest.mark.parametrize("deadline_s", [0, 5])
@@ -219,7 +222,7 @@ def test_one_answered_create_tells_all_that_the_api_server_is_there_again():
     world.run_until("10:10:00")
     while world.now < instant("10:10:59"):
         for launch in list(world.in_flight):
-            world.answer(launch, Verdict.HELD, reason="Unreachable")
+            world.answer(launch, Verdict.HELD, reason=ConditionReason.UNREACHABLE)
         world.run_until(world.now + 1)
     assert world.alive() == {"10:10:00": "held"}
     tries = len(world.launches)
@@ -234,7 +237,7 @@ def test_after_a_429_the_pause_is_the_servers_and_does_not_grow():
     world = World(answering=lambda _: None).see(every(600)).run_until("10:10:00")
     while world.now < instant("10:10:20"):
         for launch in list(world.in_flight):
-            world.answer(launch, Verdict.HELD, reason="TooManyRequests")
+            world.answer(launch, Verdict.HELD, reason=ConditionReason.TOO_MANY_REQUESTS)
         world.run_until(world.now + 0.5)
     assert 15 <= len(world.launches) <= 21
 

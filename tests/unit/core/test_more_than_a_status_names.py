@@ -4,7 +4,7 @@ import pytest
 from tests.builders import clock, cron, edited, every, instant
 from tests.unit.core.world import World
 
-from evenkeel.core.life import ROOM_PAUSE_S
+from evenkeel.core.schedule.life import ROOM_PAUSE_S
 from evenkeel.model import Cron, MissedRuns, Retry, Verdict
 from evenkeel.resource.status import ACTIVE_COUNT, WAITING_COUNT
 
@@ -46,34 +46,34 @@ def test_a_create_that_the_mark_has_passed_is_named_among_fifty_running():
     world.run_until("10:51:05")
     assert len(world.status()["active"]) == ACTIVE_COUNT
     world.answering = created
-    world.crash(for_s=20).run_until("10:51:50")
+    world.crash(for_s=70).run_until("10:52:50")
     assert ("10:51:00", "lost", "outcome_unknown") in world.ends()
     assert forgotten(world) == 0
 
 
-def test_no_more_creates_that_the_mark_has_passed_are_under_way_than_active_names():
-    world = missed_all(80, answering=nothing, ttl_s=SHORT_TTL_S)
-    assert len(world.in_flight) == ACTIVE_COUNT
+def test_no_more_creates_that_are_announced_are_under_way_than_waiting_names():
+    world = missed_all(200, answering=nothing, ttl_s=SHORT_TTL_S)
+    assert len(world.in_flight) == WAITING_COUNT
     world.answering = created
-    world.crash(for_s=5).run_until(world.now + 5)
-    assert len([end for end in world.ends() if end[1] == "lost"]) == ACTIVE_COUNT
+    world.crash(for_s=SHORT_TTL_S + 1).run_until(world.now + 5)
+    assert len([end for end in world.ends() if end[1] == "lost"]) == WAITING_COUNT
     assert forgotten(world) == 0
 
 
 def test_those_that_waited_for_room_go_on_as_the_others_are_answered():
-    world = missed_all(80, answering=nothing, ttl_s=SHORT_TTL_S)
+    world = missed_all(200, answering=nothing, ttl_s=SHORT_TTL_S)
     for launch in list(world.in_flight):
         world.answer(launch, Verdict.CREATED)
     world.answering = created
     world.run_until(world.now + ROOM_PAUSE_S)
-    assert len(world.jobs) == 80
+    assert len(world.jobs) == 200
     assert world.ends() == []
 
 
 @pytest.mark.parametrize("ttl_s", [None, SHORT_TTL_S])
 def test_creates_that_are_held_after_the_mark_has_passed_fit_into_waiting(ttl_s):
     world = missed_all(200, answering=held, ttl_s=ttl_s)
-    assert len(world.status()["waiting"]) <= WAITING_COUNT
+    assert len(world.status()["internal"]["waiting"]) <= WAITING_COUNT
     world.answering = created
     world.crash(for_s=5).run_until(world.now + 40)
     assert forgotten(world) == 0
@@ -101,7 +101,7 @@ def by_a_suspension(world: World) -> None:
 def test_creates_in_lanes_for_which_waiting_has_no_room_are_given_up_not_forgotten(passes):
     world = missed_all(200, answering=nothing)
     passes(world)
-    assert len(world.status()["waiting"]) == WAITING_COUNT
+    assert len(world.status()["internal"]["waiting"]) == WAITING_COUNT
     assert [end[1:] for end in world.ends()] == [("missed", "catch_up_limit")] * 72
     world.answering = created
     world.crash(for_s=5).run_until(world.now + 40)
@@ -125,9 +125,9 @@ def test_a_retry_that_waiting_has_no_room_for_is_the_end_of_its_run():
     world = World().see(seen).run_until("12:30:30")
     for minute in range(1, 151):
         world.fail(seen, clock(instant("10:00") + 60 * minute))
-    assert len(world.status()["waiting"]) == WAITING_COUNT
+    assert len(world.status()["internal"]["waiting"]) == WAITING_COUNT
     assert world.counts() == {"failed": 150 - WAITING_COUNT}
-    (sentence, *_) = world.said("Failed")
+    (sentence, *_) = world.said("RunFailed")
     assert "not tried again: 128 runs wait already" in sentence
     world.crash(for_s=5)
     assert list(world.alive().values()) == ["retrying"] * WAITING_COUNT
@@ -136,17 +136,17 @@ def test_a_retry_that_waiting_has_no_room_for_is_the_end_of_its_run():
 
 def test_taking_over_thousands_of_jobs_reads_each_once(monkeypatch):
     """Looked through once for each run, four thousand stopped the loop for 1.4 s."""
-    from evenkeel.core import adopt
+    from evenkeel.core.schedule import jobs
 
     calls = 0
-    is_of = adopt.follow.is_of
+    is_of = jobs.is_of
 
     def counted(entry, fact):
         nonlocal calls
         calls += 1
         return is_of(entry, fact)
 
-    monkeypatch.setattr(adopt.follow, "is_of", counted)
+    monkeypatch.setattr(jobs, "is_of", counted)
     world = World().see(cron("* * * * *")).run_until("12:00:30")
     calls = 0
     world.crash(for_s=5)

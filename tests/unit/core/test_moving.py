@@ -11,8 +11,9 @@ from tests.builders import cron, edited, every, instant
 from tests.unit.core.world import World
 
 from evenkeel.balance import Plan, Stale
-from evenkeel.core import effects, life, moving
+from evenkeel.core import effects, moving, route
 from evenkeel.core.messages import PreviewRebalance, Rebalance, Shutdown
+from evenkeel.core.schedule import life
 from evenkeel.model import Instant, JobPhase, Schedule
 from evenkeel.resource.status import EMPTY, Placed
 from evenkeel.settings import Settings
@@ -275,7 +276,7 @@ def test_who_has_begun_to_run_before_his_bite_stays():
     schedule = ahead(world)
     entry = world.scheduler.state.entries[schedule.uid]
 
-    life.open_run(world.scheduler.state, entry, int(world.now))
+    route.call(world.scheduler.state, entry.uid, life.open_run, int(world.now))
     world.settle()
 
     assert skipped(world.answers[asked])[schedule.key] == "job_running"

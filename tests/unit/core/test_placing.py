@@ -4,9 +4,9 @@ import pytest
 from tests.builders import clock, cron, edited, every, instant, rejection
 from tests.unit.core.world import World
 
+from evenkeel import rfc3339
 from evenkeel.core import messages
 from evenkeel.model import Cron, Interval, PlacementWish, Window
-from evenkeel.resource import rfc3339
 from evenkeel.settings import Settings
 
 HOUR_S = 3600

@@ -5,7 +5,8 @@ import pytest
 from tests.builders import clock, cron, edited, every, instant, rejection
 from tests.unit.core.world import World
 
-from evenkeel.core import admit, messages
+from evenkeel.core import messages
+from evenkeel.core.schedule import accept
 from evenkeel.model import Concurrency, Cron, Interval, JobPhase, MissedRuns, Retry
 
 EVERY_FIVE_MINUTES = "*/5 * * * *"
@@ -17,7 +18,7 @@ def test_a_rejected_schedule_starts_nothing_and_says_why():
     assert world.started() == ["10:05:00"]
     assert world.condition("ScheduleAccepted") == ("False", "Invalid")
     assert world.condition("Ready") == ("False", "Invalid")
-    assert world.said("Invalid") == ["spec.schedule: month 13 does not exist"]
+    assert world.said("Refused") == ["Invalid: spec.schedule: month 13 does not exist"]
 
 
 def test_a_rejected_schedule_does_not_disturb_the_others():
@@ -32,7 +33,7 @@ def test_rolled_back_to_the_old_spec_the_timing_never_changed():
     world.see(edited(edited(good))).run_until("10:21")
     assert world.started() == ["10:05:00", "10:15:00", "10:20:00"]
     assert world.ends() == [("10:10:00", "missed", "superseded")]
-    assert world.status()["timing"]["since"] == "2026-03-02T10:00:00Z"
+    assert world.status()["internal"]["timing"]["since"] == "2026-03-02T10:00:00Z"
 
 
 def test_a_job_of_a_rejected_schedule_is_still_followed_to_its_end():
@@ -57,7 +58,7 @@ def test_mended_by_another_timing_the_one_before_the_mistake_fires_no_more(polic
     world.see(edited(edited(good), rule=Cron("30 * * * *"))).run_until("10:31")
     assert world.started() == ["10:05:00", "10:30:00"]
     assert world.ends() == [("10:10:00..10:15:00 x2", "skipped", "rejected")]
-    assert world.said("Skipped") == [
+    assert world.said("RunSkipped") == [
         "2 runs due 2026-03-02T10:10:00Z..2026-03-02T10:15:00Z were skipped: rejected"
     ]
 
@@ -98,7 +99,7 @@ def test_a_run_that_came_back_from_its_lane_is_skipped_with_them():
     (launch,) = world.in_flight
     world.scheduler.inbox.hint("back", messages.PutBack(launch.run, launch.attempt))
     world.see(rejection(good)).run_until("10:17")
-    assert world.alive() == {"10:05:00": "pending"}
+    assert world.alive() == {"10:05:00": "scheduled"}
     world.see(edited(edited(good), rule=Cron("30 * * * *"))).run_until("10:18")
     assert world.ends() == [
         ("10:05:00", "skipped", "rejected"),
@@ -207,17 +208,19 @@ def test_a_run_put_back_after_its_timing_was_edited_is_not_reckoned_by_the_new_o
 def test_a_status_that_nobody_foresaw_keeps_nobody_from_readiness(monkeypatch):
     """Without an entry the operator would wait for its schedule for ever, and so would all."""
     good = cron(EVERY_FIVE_MINUTES)
-    world = World().see(good).run_until("10:06")
-    mark, believed = world.status()["mark"], admit._believed
+    world = World(surprises=True).see(good).run_until("10:06")
+    mark, begin = world.status()["internal"]["mark"], accept.begin
 
-    def surprised(state, memory):
-        if memory.recent:
+    def surprised(turn, seen, memory, **more):
+        if memory.record.recent:
             raise OverflowError("too large")
-        return believed(state, memory)
+        return begin(turn, seen, memory, **more)
 
-    monkeypatch.setattr(admit, "_believed", surprised)
+    monkeypatch.setattr(accept, "begin", surprised)
     world.crash(for_s=1).run_until("10:11")
     assert world.scheduler.ready
-    assert world.condition("Ready") == ("False", "InternalError")
+    assert world.condition("Ready") == ("Unknown", "InternalError")
     assert world.started() == ["10:05:00"]
-    assert world.status()["mark"] == mark
+    assert world.status()["internal"]["mark"] == mark
+    monkeypatch.undo()
+    assert world.run_until("10:16").started() == ["10:05:00", "10:10:00", "10:15:00"]

@@ -27,7 +27,7 @@ def test_attempts_are_jobs_of_their_own_after_growing_delays():
         "report-retry4-29540820",
     ]
     assert world.said("Retrying")[1] == (
-        f"job {names[1]} failed: BackoffLimitExceeded; attempt 3 of at most 5 begins 30 s later"
+        f"Job {names[1]} failed: BackoffLimitExceeded; attempt 3 of at most 5 begins 30 s later"
     )
 
 
@@ -293,9 +293,8 @@ def test_a_retry_keeps_its_row_among_newer_runs_or_a_crash_would_begin_it_again(
             world.run_until(f"10:04:{second}")
             if clock(instant(due)) in world.started():
                 world.succeed(seen, due)
-    rows = world.status()["recent"]
-    assert len(rows) == 10
-    assert (rows[-1]["due"], rows[-1]["state"]) == ("2026-03-02T10:00:10Z", "retrying")
+    (row,) = world.status()["internal"]["waiting"]
+    assert (row["due"], row["attempt"], row["reason"]) == ("2026-03-02T10:00:10Z", 2, "retrying")
     world.crash().run_until(world.now + 60)
     assert [attempt for run, attempt, _ in world.creations if clock(run.due) == "10:00:10"] == [1]
 
@@ -332,6 +331,6 @@ def test_a_retry_whose_row_says_that_it_failed_in_9999_waits_for_its_delay_only(
     world = World().see(seen).run_until("10:01:10")
     world.fail(seen, "10:01")
     world.remove(world.job(seen, "10:01"))
-    world.statuses[seen.uid]["recent"][0]["finished"] = "9999-01-01T00:00:00Z"
+    world.statuses[seen.uid]["internal"]["waiting"][0]["retryAt"] = "9999-01-01T00:00:00Z"
     world.crash().run_until("10:01:25")
     assert [attempt for _, attempt, _ in world.creations] == [1, 2]

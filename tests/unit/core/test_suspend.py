@@ -18,10 +18,10 @@ def test_a_suspended_span_is_one_row_and_never_runs(policy):
     world.see(edited(edited(seen))).run_until("10:12:30")
     assert world.started() == ["10:01:00", "10:11:00", "10:12:00"]
     assert world.ends() == [("10:02:00..10:10:00 x9", "skipped", "suspended")]
-    assert world.said("Skipped") == [
+    assert world.said("RunSkipped") == [
         "9 runs due 2026-03-02T10:02:00Z..2026-03-02T10:10:00Z were skipped: suspended"
     ]
-    assert world.status()["resumedAt"] == "2026-03-02T10:10:30Z"
+    assert world.status()["internal"]["resumedAt"] == "2026-03-02T10:10:30Z"
 
 
 def test_suspended_says_so_and_has_no_next_run():
@@ -30,7 +30,7 @@ def test_suspended_says_so_and_has_no_next_run():
     assert world.condition("Active") == ("False", "Suspended")
     assert "nextRunTime" not in world.status()
     assert world.status()["upcoming"] == []
-    assert world.status()["suspendedSince"] == "2026-03-02T10:00:00Z"
+    assert world.status()["internal"]["suspendedSince"] == "2026-03-02T10:00:00Z"
 
 
 def test_suspended_from_its_creation_and_resumed():
@@ -141,7 +141,7 @@ def test_a_held_run_is_skipped_and_does_not_come_back_when_resumed():
 def test_another_edit_while_suspended_leaves_since_when():
     seen = cron(EVERY_MINUTE, suspend=True)
     world = World().see(seen).run_until("10:05").see(edited(seen, priority=7))
-    assert world.status()["suspendedSince"] == "2026-03-02T10:00:00Z"
+    assert world.status()["internal"]["suspendedSince"] == "2026-03-02T10:00:00Z"
 
 
 # --- creates that wait in their lanes -------------------------------------------------------------
@@ -175,7 +175,7 @@ def test_a_retry_that_waits_in_its_lane_is_called_back_and_goes_on_when_resumed(
     called_back(world)
     world.run_until("10:15")
     assert len(world.creations) == 1
-    assert world.status()["waiting"] == ["2026-03-02T10:10:00Z"]
+    assert [row["due"] for row in world.status()["internal"]["waiting"]] == ["2026-03-02T10:10:00Z"]
     world.answering = lambda _: Verdict.CREATED
     world.see(edited(suspended, suspend=False)).run_until("10:20:30")
     assert [(clock(run.due), attempt) for run, attempt, _ in world.creations] == [

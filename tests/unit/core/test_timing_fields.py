@@ -36,6 +36,7 @@ NOT_TIMING = {
     "pendingDeadlineSeconds": {"pending_deadline_s": 60},
     "successfulJobsHistoryLimit": {"keep_succeeded": 0},
     "failedJobsHistoryLimit": {"keep_failed": 0},
+    "jobTemplate, its images": {"images": ("app:2",), "template_hash": "second"},
     "jobTemplate": {"template": b'{"spec":{"template":{}}}', "template_hash": "second"},
     "ttlSecondsAfterFinished": {"ttl_s": 600, "template_hash": "second"},
 }
@@ -65,7 +66,7 @@ def test_no_other_field_moves_since_or_voids_what_was_missed(change):
     world.schedules[seen.uid] = edited(seen, **change)
     world.crash(for_s=45 * 60)
     assert world.status()["observedGeneration"] == 2
-    assert world.status()["timing"]["since"] == "2026-03-02T10:00:00Z"
+    assert world.status()["internal"]["timing"]["since"] == "2026-03-02T10:00:00Z"
     assert world.started() == ["11:00:00"]
 
 
@@ -74,7 +75,7 @@ def test_each_field_of_the_timing_counts_from_its_first_sight(change):
     seen = cron(HOURLY)
     world = World().see(seen).run_until("10:30")
     world.see(retimed(seen, change)).run_until("10:30:05")
-    assert world.status()["timing"]["since"] == "2026-03-02T10:30:00Z"
+    assert world.status()["internal"]["timing"]["since"] == "2026-03-02T10:30:00Z"
 
 
 @pytest.mark.parametrize("change", TIMING.values(), ids=TIMING)
@@ -85,7 +86,7 @@ def test_what_a_new_timing_was_due_before_its_first_sight_never_runs(change):
     world = World().see(seen).run_until("10:30")
     world.schedules[seen.uid] = retimed(seen, change)
     world.crash(for_s=45 * 60)
-    assert world.status()["timing"]["since"] == "2026-03-02T11:15:00Z"
+    assert world.status()["internal"]["timing"]["since"] == "2026-03-02T11:15:00Z"
     assert world.verdicts() + len(world.alive()) == 1
 
 

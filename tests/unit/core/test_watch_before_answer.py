@@ -38,4 +38,4 @@ def test_its_owner_is_told_that_it_was_created() -> None:
 
     world.answer(launch, Verdict.CREATED)
 
-    assert world.said("Created") == [f"created job {fact.ref.name}"]
+    assert world.said("SuccessfulCreate") == [f"Created job {fact.ref.name}"]

@@ -4,7 +4,8 @@ import pytest
 from tests.builders import cron, edited, every, instant, once, rejection
 from tests.unit.core.world import World
 
-from evenkeel.core import messages, placing
+from evenkeel.core import messages
+from evenkeel.core.schedule import phase
 from evenkeel.model import At, Cron, Interval, MissedRuns, Timing
 from evenkeel.resource.status import Memory
 
@@ -91,7 +92,7 @@ def test_an_instant_past_at_creation_is_missed_and_said_so():
     assert world.started() == []
     assert world.ends() == [("09:00:00", "missed", "past")]
     assert world.counts() == {"missed": 1}
-    assert "09:00:00" in world.said("Missed")[0]
+    assert "09:00:00" in world.said("MissSchedule")[0]
     assert world.condition("Active") == ("False", "Ended")
 
 
@@ -259,14 +260,14 @@ def test_an_instant_at_the_creation_itself_is_past():
 
 
 def test_a_next_due_time_that_is_not_later_pauses_that_schedule_and_no_other(monkeypatch):
-    compile_in_force = placing.compile_in_force
+    compile_in_force = phase.compile_in_force
 
     def stuck(entry):
         compile_in_force(entry)
         if entry.name == "report":
             entry.dues = _StandingStill(entry.dues)
 
-    monkeypatch.setattr(placing, "compile_in_force", stuck)
+    monkeypatch.setattr(phase, "compile_in_force", stuck)
     world = World().see(cron(EVERY_FIVE_MINUTES)).see(cron(EVERY_FIVE_MINUTES, name="other"))
     world.run_until("10:06")
     assert world.condition("Ready") == ("False", "NextNotLater")
@@ -288,17 +289,22 @@ class _StandingStill:
 
 
 def test_a_schedule_that_nobody_foresaw_is_a_condition_and_disturbs_no_other(monkeypatch):
-    compile_in_force = placing.compile_in_force
+    compile_in_force = phase.compile_in_force
 
     def surprise(entry):
         if entry.name == "report":
             raise RuntimeError("nobody foresaw this")
         compile_in_force(entry)
 
-    monkeypatch.setattr(placing, "compile_in_force", surprise)
-    world = World().see(cron(EVERY_FIVE_MINUTES)).see(cron(EVERY_FIVE_MINUTES, name="other"))
+    monkeypatch.setattr(phase, "compile_in_force", surprise)
+    world = (
+        World(surprises=True)
+        .see(cron(EVERY_FIVE_MINUTES))
+        .see(cron(EVERY_FIVE_MINUTES, name="other"))
+    )
     world.run_until("10:06")
-    assert world.condition("ScheduleAccepted") == ("False", "InternalError")
+    assert world.condition("Degraded") == ("True", "InternalError")
+    assert world.condition("Ready") == ("Unknown", "InternalError")
     assert (world.started(), world.started("other")) == ([], ["10:05:00"])
 
 

@@ -19,7 +19,9 @@ from typing import Any
 import orjson
 from tests.builders import clock, instant
 
+from evenkeel import rfc3339
 from evenkeel.core import effects, messages
+from evenkeel.core.schedule.run import Stage
 from evenkeel.core.scheduler import Scheduler
 from evenkeel.loop import OFFLOADED
 from evenkeel.model import (
@@ -33,7 +35,7 @@ from evenkeel.model import (
     Schedule,
     Verdict,
 )
-from evenkeel.resource import rfc3339
+from evenkeel.reasons import ConditionReason
 from evenkeel.resource.job import job_name
 from evenkeel.resource.status import EMPTY, Memory, parse
 from evenkeel.settings import Settings
@@ -66,6 +68,8 @@ class World:
     """Every Job that ever was created."""
     statuses: dict[str, dict[str, Any]] = field(default_factory=dict)
     """By uid, as stored."""
+    stored: dict[str, int] = field(default_factory=dict)
+    """By uid, the revision that this process has stored."""
     marks: dict[str, list[Instant]] = field(default_factory=dict)
     in_flight: list[effects.Launch] = field(default_factory=list)
     """Creates that nobody has answered yet."""
@@ -75,13 +79,16 @@ class World:
     deleted: list[effects.DeleteJob] = field(default_factory=list)
     looked_at: list[effects.LookAtPods] = field(default_factory=list)
     checks: list[effects.CheckTemplate] = field(default_factory=list)
-    rows: list[effects.RunEnded] = field(default_factory=list)
+    rows: list[effects.RunEnded | effects.SpanEnded] = field(default_factory=list)
+    began: list[effects.RunBegan] = field(default_factory=list)
     told: list[effects.KubeEvent] = field(default_factory=list)
     observed: list[effects.Observed] = field(default_factory=list)
     logged: list[effects.Log] = field(default_factory=list)
     time_asked: int = 0
     clock_is_confirmed: bool = False
     """Whether the API server, asked for the time, says the same."""
+    surprises: bool = False
+    """Whether a handler that raises is what the test is about."""
     stopped: bool = False
     answers: dict[object, Any] = field(default_factory=dict)
     """By who asked."""
@@ -119,7 +126,7 @@ class World:
     def schedules_listed(self) -> None:
         """The pruner lists all schedules there are."""
         uids = frozenset(self.schedules)
-        self.scheduler.inbox.hint("list", messages.SchedulesListed(uids, self.now))
+        self.scheduler.inbox.hint("list", messages.SchedulesListed(uids, self.monotonic))
 
     def tell(self, message: messages.Message) -> World:
         """Anything else."""
@@ -225,6 +232,7 @@ class World:
         self.now += for_s
         self.monotonic = 50.0
         self.in_flight.clear()
+        self.stored.clear()
         self.scheduler = Scheduler(self.settings)
         self.stopped = False
         self.wake_at = self.now
@@ -262,27 +270,23 @@ class World:
     def ends(self, of: str = "report") -> list[tuple[str, str, str]]:
         """(due, state, reason) of every run that ended; a span is `first..last xcount`."""
         return [
-            (
-                clock(row.first)
-                if row.count == 1
-                else f"{clock(row.first)}..{clock(row.last)} x{row.count}",
-                row.state.value,
-                row.reason,
-            )
+            (_when(row), row.state.value, str(row.reason or ""))
             for row in self.rows
-            if row.uid == f"uid-{of}"
+            if _uid(row) == f"uid-{of}"
         ]
 
     def verdicts(self, of: Schedule | str = "report") -> int:
         """How many due times have got one."""
         uid = f"uid-{of}" if isinstance(of, str) else of.uid
-        return sum(row.count for row in self.rows if row.uid == uid)
+        return sum(_count(row) for row in self.rows if _uid(row) == uid)
 
     def alive(self, of: str = "report") -> dict[str, str]:
         """Runs that are not at their end: due -> state, or what they wait for."""
         entry = self.scheduler.state.entries[f"uid-{of}"]
         return {
-            clock(run.id.due): run.reason if run.reason in ("queued", "held") else run.state.value
+            clock(run.id.due): run.stage.value
+            if run.stage in (Stage.QUEUED, Stage.HELD)
+            else run.state.value
             for run in sorted(entry.runs.values(), key=lambda run: run.id.due)
         }
 
@@ -308,12 +312,16 @@ class World:
             effects.LookAtPods: self.looked_at,
             effects.CheckTemplate: self.checks,
             effects.RunEnded: self.rows,
+            effects.SpanEnded: self.rows,
+            effects.RunBegan: self.began,
             effects.KubeEvent: self.told,
             effects.Observed: self.observed,
             effects.Log: self.logged,
         }
         if type(effect) in kept:
             kept[type(effect)].append(effect)
+        if isinstance(effect, effects.Log) and effect.event == "handler of a schedule failed":
+            assert self.surprises, effect.fields
         match effect:
             case effects.Launch():
                 self._launch(effect)
@@ -333,6 +341,8 @@ class World:
                 if self.clock_is_confirmed:
                     confirmation = messages.TimeConfirmed(self.now)
                     self.scheduler.inbox.hint("time", confirmation)
+            case effects.ReadSchedule(uid=uid):
+                self._read(uid)
             case effects.BuildIndex() | effects.PlanRebalance() | effects.ConfirmRebalance():
                 self.scheduler.inbox.hint(object(), OFFLOADED[type(effect)](effect))
             case effects.Answer(ask=ask, value=value):
@@ -348,6 +358,13 @@ class World:
         else:
             self.scheduler.inbox.hint(fact.ref.uid, messages.JobSeen(fact))
 
+    def _read(self, uid: str) -> None:
+        """The shell reads a closed schedule and its Jobs."""
+        seen = self.schedules.get(uid)
+        sight = messages.ScheduleSeen(seen, parse(self.statuses.get(uid))) if seen else None
+        facts = tuple(fact for fact in self.jobs.values() if fact.run.uid == uid)
+        self.scheduler.inbox.hint(("read", uid), messages.ScheduleRead(uid, sight, facts))
+
     def write(self, uid: str) -> None:
         """Store a schedule's status, through JSON as the API server does."""
         document = self.scheduler.document(uid)
@@ -355,15 +372,17 @@ class World:
             return
         patch = orjson.loads(orjson.dumps(document[2]))
         stored = self.statuses[uid] = merge_patch(self.statuses.get(uid, {}), patch)
-        if (mark := rfc3339.read(stored.get("mark"))) is not None:
+        if (mark := rfc3339.read((stored.get("internal") or {}).get("mark"))) is not None:
+            # What stands ahead of the clock may be taken back, and nothing else.
             assert mark >= max(self.marks.setdefault(uid, [0])), "a mark went back"
-            self.marks[uid].append(mark)
+            self.marks[uid].append(min(mark, int(self.now)))
+        self.stored[uid] = document[3]
         self.scheduler.inbox.hint(("written", uid), messages.StatusWritten(uid, document[3]))
 
     def _launch(self, launch: effects.Launch) -> None:
         assert self.now >= launch.run.due, "launched before its instant"
         self.launches.append(launch)
-        if launch.mark_first:
+        if launch.announced > self.stored.get(launch.run.uid, 0):
             self.write(launch.run.uid)
         verdict = self.answering(launch)
         if verdict is None:
@@ -388,9 +407,8 @@ class World:
             fact = self.jobs[name]
             ref = fact.ref
             found = fact
-        launched = messages.CreateResult(
-            run, attempt, verdict, ref, self.now, **{"found": found, **more}
-        )
+        said = {"found": found, "reason": _REASONS.get(verdict), **more}
+        launched = messages.CreateResult(run, attempt, verdict, ref, self.now, **said)
         assert self.scheduler.inbox.offer(launched)
 
 
@@ -405,3 +423,27 @@ def merge_patch(target: Any, patch: Any) -> Any:
         else:
             merged[name] = merge_patch(merged.get(name), value)
     return merged
+
+
+_REASONS = {
+    Verdict.HELD: ConditionReason.QUOTA_EXCEEDED,
+    Verdict.REFUSED: ConditionReason.DENIED_BY_ADMISSION,
+    Verdict.TAKEN: ConditionReason.NAME_TAKEN,
+}
+"""Why the API server says so, unless a test has it say something else."""
+
+
+def _uid(row: effects.RunEnded | effects.SpanEnded) -> str:
+    return row.uid if isinstance(row, effects.SpanEnded) else row.run.uid
+
+
+def _count(row: effects.RunEnded | effects.SpanEnded) -> int:
+    return row.count if isinstance(row, effects.SpanEnded) else 1
+
+
+def _when(row: effects.RunEnded | effects.SpanEnded) -> str:
+    if isinstance(row, effects.RunEnded):
+        return clock(row.run.due)
+    if row.count == 1:
+        return clock(row.first)
+    return f"{clock(row.first)}..{clock(row.last)} x{row.count}"

@@ -150,14 +150,14 @@ def launcher(
 ) -> Launcher:
     """A launcher that reports to the desk; `mark` says whether the mark can be written."""
 
-    async def write_mark(_: str, __: int) -> bool:
+    async def announce(_: str, __: int) -> bool:
         return mark
 
     def count(verdict: Verdict, _: float | None) -> None:
         if counted is not None:
             counted.append(verdict)
 
-    return Launcher(api, desk.inbox, clock, in_flight=in_flight, write_mark=write_mark, count=count)
+    return Launcher(api, desk.inbox, clock, in_flight=in_flight, announce=announce, count=count)
 
 
 def virtually(scenario: Callable[[SimulatedClock], Coroutine[Any, Any, None]]) -> None:

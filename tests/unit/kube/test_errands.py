@@ -20,7 +20,7 @@ from tests.unit.kube.scripted import (
 )
 
 from evenkeel.core.effects import CheckTemplate, ConfirmTime, DeleteJob, FindJob, LookAtPods
-from evenkeel.core.messages import UNREADABLE, JobGone, JobSeen, PodsLookedAt, TimeConfirmed
+from evenkeel.core.messages import JobGone, JobSeen, PodsLookedAt, TimeConfirmed
 from evenkeel.kube.api import Reply
 from evenkeel.kube.errands import Errands, explain, judge
 from evenkeel.model import JobPhase, JobRef
@@ -123,9 +123,9 @@ PODS = {
         [pod(states=[waiting("ContainerCreating")])],
         (False, "pending", "pod report-abc is Pending"),
     ),
-    "it runs": ([pod("Running", states=[{"running": {}}])], (True, "", "")),
-    "it has run": ([pod("Succeeded", states=[{"terminated": {}}])], (True, "", "")),
-    "one of two runs": ([pod(), pod("Running", states=[{"running": {}}])], (True, "", "")),
+    "it runs": ([pod("Running", states=[{"running": {}}])], (True, None, "")),
+    "it has run": ([pod("Succeeded", states=[{"terminated": {}}])], (True, None, "")),
+    "one of two runs": ([pod(), pod("Running", states=[{"running": {}}])], (True, None, "")),
     "an empty status": ([{"metadata": {"name": "x"}}], (False, "pending", "pod x is None")),
 }
 
@@ -253,7 +253,7 @@ def test_a_job_without_pods_is_not_said_to_be_refused_by_a_late_job_controller(e
 
 def test_pods_that_may_not_be_read_prove_nothing():
     _, (report,) = run([status(403, "Forbidden")], LookAtPods(job(SEEN, "10:01").run, 1, REF))
-    assert (report.started, report.reason) == (False, UNREADABLE)
+    assert (report.started, report.reason) == (False, None)
 
 
 def test_a_template_is_proven_by_the_body_that_will_be_sent():

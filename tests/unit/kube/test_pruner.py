@@ -17,7 +17,7 @@ def lists(answer, *, ready):
         pruner = Pruner(
             ScriptedApi(answer),
             desk.inbox,
-            now=clock.now,
+            clock=clock,
             known=lambda uid: 1,
             namespaces=("shop", "bank"),
             every_s=600,
@@ -54,7 +54,7 @@ def test_a_proxys_page_is_no_schedule(page):
     async def scenario(clock):
         api = ScriptedApi([listed, listed, page])
         known = lambda uid: 1  # noqa: E731 - by an older generation than the lists show
-        pruner = Pruner(api, Desk().inbox, now=clock.now, known=known, namespaces=(), every_s=600)
+        pruner = Pruner(api, Desk().inbox, clock=clock, known=known, namespaces=(), every_s=600)
         pruner.see = lambda kind, raw: seen.append(raw)
         await pruner.list_once()
         await pruner.list_once()
@@ -85,7 +85,7 @@ def test_how_far_the_servers_clock_is_from_ours(ahead_s, skew_s):
         pruner = Pruner(
             ScriptedApi(dated),
             Desk().inbox,
-            now=clock.now,
+            clock=clock,
             known=lambda uid: 1,
             namespaces=(),
             every_s=600,
@@ -104,7 +104,7 @@ def test_an_answer_without_a_date_says_nothing_of_clocks():
         pruner = Pruner(
             ScriptedApi(lambda call: listing()),
             Desk().inbox,
-            now=clock.now,
+            clock=clock,
             known=lambda uid: 1,
             namespaces=(),
             every_s=600,

@@ -25,7 +25,7 @@ from evenkeel.model import RunId, Verdict
 from evenkeel.resource.job import render
 
 TABLE = {
-    "it was created": (CREATED, Verdict.CREATED, ""),
+    "it was created": (CREATED, Verdict.CREATED, None),
     "a Job of that name exists": (
         status(409, "AlreadyExists", 'jobs.batch "report-x" already exists'),
         Verdict.ADOPTED,
@@ -152,13 +152,13 @@ def as_stored(body=BODY, **status_fields) -> Reply:
     return Reply(200, orjson.dumps(stored))
 
 
-def launch(answers, *, mark_first=0, mark=True, seconds=120.0):
+def launch(answers, *, announced=0, mark=True, seconds=120.0):
     """Launch one run; what was reported, and the API it was launched on."""
     desk, api = Desk(), ScriptedApi(answers)
 
     async def scenario(clock):
         it = launcher(api, clock, desk, mark=mark)
-        it.launch(Launch(RUN, 1, SEEN, mark_first))
+        it.launch(Launch(RUN, 1, SEEN, announced))
         await asyncio.sleep(seconds)
 
     virtually(scenario)
@@ -285,7 +285,7 @@ def test_a_server_that_nobody_reaches_holds_the_run():
 
 
 def test_the_mark_is_written_before_a_create_that_asks_for_it():
-    report, api = launch([CREATED], mark_first=1, mark=False)
+    report, api = launch([CREATED], announced=1, mark=False)
     assert (report.verdict, report.reason) == (Verdict.HELD, "StatusNotWritten")
     assert api.calls == []
 

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.builders import cron, instant, schedule
 
+from evenkeel import rfc3339
 from evenkeel.model import BY_SCHEDULE, Cron, JobPhase, RunId
-from evenkeel.resource import rfc3339
 from evenkeel.resource.job import (
     is_cron_jobs,
     job_name,

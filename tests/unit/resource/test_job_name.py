@@ -20,7 +20,7 @@ from evenkeel.resource.job_name import (
     pod_name_problem,
     read_job_name,
 )
-from evenkeel.resource.rfc3339 import LAST
+from evenkeel.rfc3339 import LAST
 
 SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")

@@ -101,6 +101,7 @@ def test_what_nobody_wrote_has_the_documented_default() -> None:
         keep_succeeded=3,
         keep_failed=1,
         ttl_s=None,
+        images=("busybox:1",),
     )
 
 

@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 from tests.builders import clocks, cron, edited, every, instant, schedule
 from tests.unit.core.world import World, merge_patch
 
-from evenkeel.core.document import status_document
-from evenkeel.core.entry import Entry
+from evenkeel.core.schedule import view
+from evenkeel.core.schedule.entry import Entry
 from evenkeel.model import (
     At,
     Concurrency,
@@ -22,14 +22,15 @@ from evenkeel.model import (
     Timing,
     Verdict,
 )
+from evenkeel.reasons import Reason
 from evenkeel.resource.status import (
     EMPTY,
+    LARGEST_COUNT,
     MOST_ATTEMPTS,
+    WaitingRun,
     parse,
-    timing_fields,
-    timing_from_fields,
-    timing_hash,
 )
+from evenkeel.resource.timing import timing_fields, timing_from_fields, timing_hash
 
 INSTANTS = st.integers(0, 253_402_300_799)
 RULES = (
@@ -54,13 +55,10 @@ JUNK = st.recursive(
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=12), inner),
     max_leaves=12,
 )
+INTERNAL = ["mark", "timing", "suspendedSince", "resumedAt", "waiting", "templateHash"]
 FIELDS = [
-    "mark",
-    "timing",
-    "suspendedSince",
-    "resumedAt",
+    "internal",
     "pause",
-    "waiting",
     "active",
     "recent",
     "counts",
@@ -70,7 +68,6 @@ FIELDS = [
     "lastSuccessfulTime",
     "lastFailureTime",
     "lastResult",
-    "templateHash",
     "conditions",
     "placement",
 ]
@@ -94,8 +91,13 @@ def test_no_status_makes_it_raise(junk):
 @given(st.dictionaries(st.sampled_from(FIELDS), JUNK))
 def test_no_field_of_a_status_makes_it_raise(status):
     memory = parse(status)
-    assert memory.consecutive_failures >= 0
-    assert all(count >= 0 for count in memory.counts.values())
+    assert memory.record.consecutive_failures >= 0
+    assert all(count >= 0 for count in memory.record.counts.values())
+
+
+@given(st.dictionaries(st.sampled_from(INTERNAL), JUNK))
+def test_no_field_of_what_is_internal_makes_it_raise(internal):
+    parse({"internal": internal})
 
 
 @given(st.sampled_from(FIELDS), JUNK)
@@ -103,15 +105,16 @@ def test_what_does_not_fit_leaves_the_rest(field, junk):
     world = World().see(cron("* * * * *")).run_until("10:02:30")
     good = world.status()
     memory, whole = parse(good | {field: junk}), parse(good)
-    if field != "mark":
+    if field != "internal":
         assert memory.mark == whole.mark
     if field != "counts":
-        assert memory.counts == whole.counts
+        assert memory.record.counts == whole.record.counts
 
 
-@given(st.dictionaries(st.sampled_from(["timing", "pause", "placement"]), JUNK), JUNK)
+@given(st.dictionaries(st.sampled_from(["pause", "placement"]), JUNK), JUNK)
 def test_no_inner_field_makes_it_raise(status, inner):
-    parse({"timing": {"fields": inner}, "recent": [inner], "active": [inner], "waiting": [inner]})
+    parse({"recent": [inner], "active": [inner]})
+    parse({"internal": {"timing": {"fields": inner}, "waiting": [inner]}})
     parse({"conditions": [inner], "counts": inner} | status)
     for rule in ("schedule", "hourly", "interval", "at"):
         timing_from_fields({rule: inner})
@@ -135,10 +138,19 @@ def test_the_document_gives_back_all_that_the_rules_need():
     world = World().see(seen).run_until("10:04:30")
     world.fail(seen, "10:01")
     memory, entry = remembered(world, seen)
-    assert clocks(memory.waiting) == ["10:01:00", "10:02:00", "10:03:00", "10:04:00"]
-    assert [(row.state, row.attempt) for row in memory.recent if row.due == instant("10:01")] == [
-        (RunState.RETRYING, 2)
+    assert clocks(row.due for row in memory.waiting) == [
+        "10:01:00",
+        "10:02:00",
+        "10:03:00",
+        "10:04:00",
     ]
+    assert memory.waiting[0] == WaitingRun(
+        instant("10:01"), "s", 2, Reason.RETRYING, instant("10:14:30")
+    )
+    assert memory.waiting[1] == WaitingRun(instant("10:02"), "s", 1, Reason.QUEUED)
+    assert [
+        (row.state, row.attempt) for row in memory.record.recent if row.due == instant("10:01")
+    ] == [(RunState.RETRYING, 2)]
     assert memory.mark == entry.reach_mark(world.now) == instant("10:04:30") // 60 * 60
     assert (memory.timing, memory.timing_since) == (seen.timing, seen.created)
     assert memory.template_hash == "first"
@@ -151,11 +163,12 @@ def test_it_names_the_jobs_that_are_alive():
     assert set(memory.active) == {run.ref for run in entry.runs.values() if run.ref}
 
 
-def test_a_job_under_way_whose_mark_was_written_first_is_named_too():
+def test_a_run_whose_create_was_announced_is_named_as_waiting():
     seen = every(60, ttl_s=0)
     world = World(answering=lambda _: None).see(seen).run_until("10:01")
     memory, _ = remembered(world, seen)
-    assert [ref.name for ref in memory.active] == ["report-29540761"]
+    assert memory.active == ()
+    assert memory.waiting == (WaitingRun(instant("10:01"), "s", 1, Reason.LAUNCHING),)
 
 
 def test_suspension_pause_and_counts_come_back():
@@ -164,8 +177,8 @@ def test_suspension_pause_and_counts_come_back():
     world.fail(seen, "10:01")
     memory, entry = remembered(world, seen)
     assert memory.pause == entry.pause is not None
-    assert memory.consecutive_failures == 1
-    assert dict(memory.counts)["failed"] == 1
+    assert memory.record.consecutive_failures == 1
+    assert memory.record.counts["failed"] == 1
     world.see(edited(seen, suspend=True))
     memory, entry = remembered(world, seen)
     assert memory.suspended_since == entry.suspended_since == instant("10:01")
@@ -181,7 +194,7 @@ def test_conditions_and_recent_rows_come_back():
     world.succeed(seen, "10:02")
     memory, entry = remembered(world, seen)
     assert dict(memory.conditions) == entry.conditions
-    assert list(memory.recent) == entry.recent
+    assert memory.record == entry.record
 
 
 def test_a_placement_comes_back():
@@ -196,7 +209,7 @@ def test_the_fields_of_an_older_timing_do_not_stay_beside_a_newer_ones(old, new)
     stored: dict = {}
     for timing in (old, new):
         entry = Entry("uid", "shop", "report", schedule=schedule(Cron("* * * * *")), timing=timing)
-        patch = orjson.loads(orjson.dumps(status_document(entry, now=0.0)))
+        patch = orjson.loads(orjson.dumps(view.document(entry, now=0.0)))
         stored = merge_patch(stored, patch)
     assert parse(stored).timing == new
 
@@ -216,7 +229,10 @@ def test_numbers_written_by_hand_stay_within_what_a_spec_may_say():
     """A delay grows with a power of the attempt, and an anchor is moved by the interval."""
     due = "2026-03-02T10:00:00Z"
     row = {"due": due, "state": "retrying", "attempt": 3_000_000_000}
-    assert parse({"recent": [row]}).recent[0].attempt == MOST_ATTEMPTS
+    assert parse({"recent": [row]}).record.recent[0].attempt == MOST_ATTEMPTS
+    assert parse({"internal": {"waiting": [row]}}).waiting[0].attempt == MOST_ATTEMPTS
+    assert parse({"consecutiveFailures": 2**63 - 1}).record.consecutive_failures == LARGEST_COUNT
+    assert parse({"counts": {"failed": 2**63 - 1}}).record.counts["failed"] == LARGEST_COUNT
     placement = {"anchor": due, "placedAt": due, "slot": "10:00", "reason": "", "weight": 1}
     assert parse({"placement": placement | {"every": "31622400s"}}).placed is not None
     assert parse({"placement": placement | {"every": "31622401s"}}).placed is None

@@ -13,7 +13,7 @@ from tests.builders import instant
 from evenkeel.model import At, Cron, DayMatch, Fold, Gap, Hourly, Interval, RunId, Schedule, Timing
 from evenkeel.resource.job import job_name, schedule_label
 from evenkeel.resource.read import read
-from evenkeel.resource.status import timing_hash
+from evenkeel.resource.timing import timing_hash
 
 RUN = RunId("0a9e8a52-6b1a-4d0e-9a55-1d7a2a4f9c11", instant("10:05"))
 

@@ -3,8 +3,9 @@ with the length of an outage: 400 days of it arrive as two counted spans and a s
 
 from dataclasses import dataclass
 
+from evenkeel import rfc3339
 from evenkeel.model import Instant, MissedRuns
-from evenkeel.resource import rfc3339
+from evenkeel.reasons import Reason
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,10 +18,15 @@ class Span:
 
     def __str__(self) -> str:
         """To be followed by what was done to them."""
-        first, last = rfc3339.show(self.first), rfc3339.show(self.last)
         if self.count == 1:
-            return f"the run due {first} was"
-        return f"{self.count} runs due {first}..{last} were"
+            return f"The run due {self.times} was"
+        return f"{self.count} runs due {self.times} were"
+
+    @property
+    def times(self) -> str:
+        """The due times as people read them."""
+        first, last = rfc3339.show(self.first), rfc3339.show(self.last)
+        return first if self.count == 1 else f"{first}..{last}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +34,7 @@ class Missed:
     """A span that gets the verdict missed, and why."""
 
     span: Span
-    reason: str
+    reason: Reason
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,9 +46,9 @@ class Settled:
 
 
 WHY_NOT = {
-    MissedRuns.SKIP: "not_in_time",
-    MissedRuns.LATEST: "superseded",
-    MissedRuns.ALL: "catch_up_limit",
+    MissedRuns.SKIP: Reason.NOT_IN_TIME,
+    MissedRuns.LATEST: Reason.SUPERSEDED,
+    MissedRuns.ALL: Reason.CATCH_UP_LIMIT,
 }
 """The reason of what a policy leaves out."""
 
@@ -62,7 +68,7 @@ def settle(
     of them under All, at least one under Latest. `held` belong to the set as well, but are runs
     already: what becomes of those that are not launched is the caller's to say.
     """
-    missed = [Missed(too_late, "deadline")] if too_late else []
+    missed = [Missed(too_late, Reason.DEADLINE)] if too_late else []
     wanted = {MissedRuns.SKIP: 0, MissedRuns.LATEST: 1, MissedRuns.ALL: catch_up_limit}[policy]
     launch = tuple(sorted({*newest, *held}))[-wanted:] if wanted else ()
     if in_time is not None:

@@ -15,16 +15,16 @@ class Overlap(enum.StrEnum):
     """Cancel those that hold a place, then start."""
 
 
-def overlap(policy: Concurrency, *, holding: int, queued: int, max_queued: int) -> Overlap:
+def overlap(policy: Concurrency, *, occupying: int, queued: int, max_queued: int) -> Overlap:
     """Decide for one due time. A run holds its place from launch to its end, waiting for a retry
     included; `queued` counts those that wait for a place."""
     if policy is Concurrency.ALLOW:
         return Overlap.START
     if policy is Concurrency.QUEUE:
         # Behind a queue even when a place is free: the order of due times is kept.
-        if holding == 0 and queued == 0:
+        if occupying == 0 and queued == 0:
             return Overlap.START
         return Overlap.QUEUE if queued < max_queued else Overlap.SKIP
-    if holding == 0:
+    if occupying == 0:
         return Overlap.START
     return Overlap.SKIP if policy is Concurrency.FORBID else Overlap.REPLACE

@@ -1,0 +1,239 @@
+"""A schedule is seen: for the first time, edited, or with a mistake.
+
+At first sight it goes on from its stored status, and every due time between its mark and now gets a
+verdict or a run; from there on it only moves forward. Which schedules are seen at all, and when,
+`core.admit` says.
+"""
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from evenkeel import rfc3339
+from evenkeel.core.effects import CheckTemplate
+from evenkeel.core.messages import TemplateChecked
+from evenkeel.core.schedule import adopt, due, halt, jobs, late, life, phase
+from evenkeel.core.schedule.entry import Entry
+from evenkeel.core.schedule.missed import Missed, Span
+from evenkeel.core.schedule.run import Stage
+from evenkeel.core.schedule.turn import Turn
+from evenkeel.model import At, JobFact, Rejection, RunId, Schedule, Timing
+from evenkeel.reasons import ConditionReason, ConditionType, EventReason, Reason
+from evenkeel.resource.job import pod_name_problem
+from evenkeel.resource.status import Memory, Pause
+from evenkeel.resource.timing import timing_hash
+
+
+def begin(turn: Turn, seen: Schedule | Rejection, memory: Memory, *, revision: int = 0) -> Entry:
+    """The entry of a schedule that was not known: what its stored status gives back."""
+    believed = _believed(turn, memory)
+    entry = Entry(seen.uid, seen.ns, seen.name, memory=believed, seen_m=turn.monotonic)
+    entry.revision = entry.written = revision
+    entry.record = replace(
+        believed.record,
+        recent=list(believed.record.recent),
+        counts=dict(believed.record.counts),
+        counts_since=believed.record.counts_since or turn.second,
+    )
+    entry.conditions = dict(believed.conditions)
+    entry.template_hash = believed.template_hash
+    entry.suspended_since = believed.suspended_since
+    entry.resumed_at = believed.resumed_at
+    entry.pause = believed.pause
+    entry.placed = believed.placed
+    entry.mark = believed.mark
+    entry.settled_mark = min(believed.mark or 0, turn.second)
+    entry.version = believed.version
+    if believed.timing is not None:
+        _use_timing(entry, believed.timing, since=believed.timing_since or turn.second)
+        entry.rewind(max(entry.since, entry.resumed_at or 0, believed.mark or 0))
+    return entry
+
+
+def _believed(turn: Turn, memory: Memory) -> Memory:
+    """A status may be edited by hand, or written by a clock that was ahead: a mark of the year 9999
+    would silence a schedule for ever. What lies further ahead than a mark may counts as now."""
+    latest, placed = turn.second + int(turn.settings.pre_schedule_s), memory.placed
+
+    def past(instant: int | None) -> int | None:
+        return turn.second if instant is not None and instant > latest else instant
+
+    return replace(
+        memory,
+        mark=past(memory.mark),
+        timing_since=past(memory.timing_since),
+        suspended_since=past(memory.suspended_since),
+        resumed_at=past(memory.resumed_at),
+        waiting=tuple(row for row in memory.waiting if row.due <= latest),
+        placed=placed if placed and placed.anchor <= turn.second + 2 * placed.every_s else None,
+    )
+
+
+def _use_timing(entry: Entry, timing: Timing, *, since: int) -> None:
+    """Reckon with this timing from `since` on."""
+    entry.timing = timing
+    entry.since = since
+    phase.compile_in_force(entry)
+
+
+# --- rejected -------------------------------------------------------------------------------------
+
+
+def reject(turn: Turn, entry: Entry, rejection: Rejection, facts: Iterable[JobFact] = ()) -> None:
+    """Nothing runs until it is mended. Its old timing stays: mended back, it never changed, and
+    what was due meanwhile was missed. Where another one comes instead, that is skipped."""
+    if entry.rejection != rejection:
+        _reject(turn, entry, rejection)
+    adopt.take_over(turn, entry, facts)
+
+
+def _reject(turn: Turn, entry: Entry, rejection: Rejection) -> None:
+    entry.schedule, entry.rejection = None, rejection
+    entry.generation = rejection.generation
+    late.withdraw_future_runs(turn, entry)
+    life.call_back(turn, entry)
+    sentence = f"{rejection.field}: {rejection.sentence}" if rejection.field else rejection.sentence
+    reason = rejection.reason
+    turn.condition(entry, ConditionType.SCHEDULE_ACCEPTED, "False", reason, sentence)
+    turn.condition(entry, ConditionType.READY, "False", reason, sentence)
+    turn.condition(entry, ConditionType.ACTIVE, "False", ConditionReason.NOT_ACCEPTED, sentence)
+    turn.dirty(entry)
+    turn.event(entry, EventReason.REFUSED, f"{reason}: {sentence}", warning=True)
+    turn.log("schedule rejected", level="warning", schedule=entry.key, sentence=sentence)
+
+
+# --- accepted -------------------------------------------------------------------------------------
+
+
+def accept(turn: Turn, entry: Entry, schedule: Schedule, facts: Iterable[JobFact] = ()) -> None:
+    """Take an accepted spec in; the same one twice changes nothing."""
+    old, refused = entry.schedule, entry.rejection
+    if old is not None and old.generation == schedule.generation and refused is None:
+        return  # our own status write, echoed by the watch
+    if refused is not None and refused.generation == schedule.generation:
+        return  # it could not be placed: tried again at each list, it would be told each time
+    entry.schedule, entry.rejection = schedule, None
+    entry.retry = schedule.retry
+    entry.pause_after = schedule.pause_after_failures
+    entry.generation = schedule.generation
+    never_seen = entry.timing is None
+    _begin_reckoning(turn, entry, schedule)
+    adopt.take_over(turn, entry, facts)
+    if never_seen:  # by a status; a Job may tell that it has run
+        _say_if_past(turn, entry)
+    jobs.judge(turn, entry)
+    edited = _timing_changes(turn, entry, schedule)
+    edited = _template_changes(turn, entry, schedule) or edited
+    resumed = entry.suspended_since is not None and not schedule.suspend
+    unpaused = entry.pause is not None and (edited or resumed)
+    if unpaused:
+        why = "resumed" if resumed else "the timing or the template changed"
+        halt.end_pause(turn, entry, why=why)
+    halt.suspend_or_resume(turn, entry, schedule)
+    entry.place_afresh = entry.place_afresh or resumed or unpaused
+    if not phase.is_placed(schedule.timing):
+        entry.placed = None
+    turn.condition(entry, ConditionType.SCHEDULE_ACCEPTED, "True", ConditionReason.ACCEPTED)
+    turn.condition(entry, ConditionType.READY, "True", ConditionReason.SCHEDULED)
+    degraded = entry.conditions.get(ConditionType.DEGRADED)
+    if degraded is not None and degraded.reason == ConditionReason.INTERNAL_ERROR:
+        turn.condition(entry, ConditionType.DEGRADED, "False", ConditionReason.AS_EXPECTED)
+    turn.dirty(entry)
+    turn.log("schedule accepted", schedule=entry.key, generation=schedule.generation)
+
+
+def look_ahead(turn: Turn, entry: Entry) -> None:
+    """Its due times are others than they were: take up what comes soon. A next time that is not
+    later than now would be started for ever."""
+    following = entry.dues.next_after(turn.second) if entry.dues else None
+    if following is None or following > turn.second:
+        due.take_up_soon(turn, entry)
+        return
+    reason = f"its next due time is computed as {following}, not later than now"
+    entry.pause = Pause(turn.second, "evenkeel", reason)
+    turn.condition(entry, ConditionType.READY, "False", ConditionReason.NEXT_NOT_LATER, reason)
+    turn.condition(entry, ConditionType.ACTIVE, "False", ConditionReason.PAUSED, reason)
+    turn.log("next due time not later", level="error", schedule=entry.key)
+
+
+def _begin_reckoning(turn: Turn, entry: Entry, schedule: Schedule) -> None:
+    """Where the reckoning begins: only what is later than all of these counts."""
+    entry.created = schedule.created
+    if entry.timing is not None:
+        entry.advance(entry.created)
+        return
+    # Never seen before. Generation 1 was never edited, so all since its creation is meant;
+    # a later one may have been edited a second ago: nothing may fire retroactively.
+    since = schedule.created if schedule.generation <= 1 else turn.second
+    _use_timing(entry, schedule.timing, since=since)
+    entry.rewind(max(since, entry.mark or 0))
+
+
+def _timing_changes(turn: Turn, entry: Entry, schedule: Schedule) -> bool:
+    """What was due by the old timing is reckoned first; the new one counts from its first sight."""
+    assert entry.timing is not None
+    if timing_hash(entry.timing) == timing_hash(schedule.timing):
+        return False
+    accepted = entry.conditions.get(ConditionType.SCHEDULE_ACCEPTED)
+    refused = accepted is not None and accepted.status == "False"
+    due.retire_timing(turn, entry, refused=refused)
+    before, since = entry.dues, entry.since
+    _use_timing(entry, schedule.timing, since=turn.second)
+    rule = schedule.timing.rule
+    told_by_old_timing = (
+        isinstance(rule, At)
+        and rule.instant > since
+        and before is not None
+        and before.count(rule.instant, rule.instant + 1) > 0
+    )
+    if not told_by_old_timing:
+        _say_if_past(turn, entry)
+    turn.log("timing changed", schedule=entry.key, since=rfc3339.show(entry.since))
+    return True
+
+
+def _say_if_past(turn: Turn, entry: Entry) -> None:
+    """An instant that was over before it was asked for: nothing else would ever tell of it."""
+    rule = entry.timing.rule if entry.timing else None
+    if not isinstance(rule, At) or rule.instant > entry.since:
+        return
+    run_id = RunId(entry.uid, rule.instant)
+    if run_id in entry.runs or any(row.due == rule.instant for row in entry.record.recent):
+        return  # asked for again after it has run
+    late.miss(turn, entry, Missed(Span(rule.instant, rule.instant, 1), Reason.PAST))
+
+
+# --- the template ---------------------------------------------------------------------------------
+
+
+def _template_changes(turn: Turn, entry: Entry, schedule: Schedule) -> bool:
+    """A new template is proven by a dry run, unless arithmetic refuses it already."""
+    changed = entry.template_hash != schedule.template_hash
+    edited = changed and bool(entry.template_hash)
+    if changed:
+        entry.template_hash = schedule.template_hash
+        entry.conditions.pop(ConditionType.TEMPLATE_ACCEPTED, None)
+        for run in entry.runs.values():
+            if run.prepared and run.stage is Stage.TAKEN:
+                life.prepare(turn, entry, run)  # or its first run would be one of the old image
+    kind, old = ConditionType.TEMPLATE_ACCEPTED, ConditionReason.POD_NAME_TOO_LONG
+    problem = pod_name_problem(schedule)
+    if problem is not None:
+        turn.condition(entry, kind, "False", old, problem)
+        return edited
+    proven = entry.conditions.get(kind)
+    if proven is None or proven.status == "Unknown" or proven.reason == old:
+        turn.emit(CheckTemplate(schedule))
+    return edited
+
+
+def template_checked(turn: Turn, entry: Entry, message: TemplateChecked) -> None:
+    """What the dry run of a template said."""
+    if entry.template_hash != message.template_hash:
+        return
+    status = {True: "True", False: "False", None: "Unknown"}[message.accepted]
+    kind = ConditionType.TEMPLATE_ACCEPTED
+    turn.condition(entry, kind, status, message.reason, message.message)
+    if message.accepted is False:
+        turn.event(entry, EventReason.TEMPLATE_REFUSED, message.message, warning=True)
+        # Not the sentence: it quotes the template.
+        turn.log("template refused", level="warning", schedule=entry.key)

@@ -1,0 +1,237 @@
+"""What an earlier process left is taken over: its runs, from their Jobs and its last status.
+
+Once for each schedule, when its status, its spec and the list of Jobs are all there. First all of
+it is gathered, then each run is decided. What neither shows any more, and the status knew as alive,
+is lost: launched again it might run twice.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from evenkeel.core.effects import DeleteJob
+from evenkeel.core.schedule import history, jobs, life
+from evenkeel.core.schedule.entry import Entry
+from evenkeel.core.schedule.missed import Span
+from evenkeel.core.schedule.run import Run, Stage
+from evenkeel.core.schedule.turn import Turn
+from evenkeel.model import (
+    BY_SCHEDULE,
+    ENDED,
+    Concurrency,
+    Instant,
+    JobFact,
+    JobPhase,
+    JobRef,
+    Retry,
+    RunId,
+    RunState,
+)
+from evenkeel.reasons import Reason
+from evenkeel.resource.job import read_job_name
+from evenkeel.resource.status import ACTIVE_COUNT, EMPTY, Memory, WaitingRun
+
+FINISHED = (JobPhase.SUCCEEDED, JobPhase.FAILED)
+
+
+@dataclass(frozen=True, slots=True)
+class _Past:
+    """All that an earlier process left of a schedule: its last status, and the Jobs of each run."""
+
+    memory: Memory
+    ended: dict[RunId, RunState]
+    active: dict[RunId, tuple[int, JobRef]]
+    """Runs that the status calls active, with the attempt that it names."""
+    waiting: dict[RunId, WaitingRun]
+    jobs: dict[RunId, list[JobFact]]
+    """The earliest run first; of each its last attempt last."""
+    vanished: frozenset[RunId]
+    """Runs whose last attempt may have run, and whose Job is not there."""
+
+    @property
+    def mark(self) -> Instant:
+        return self.memory.mark or 0
+
+    def speaks_for(self, fact: JobFact) -> bool:
+        """Whether a run's last Job tells how it stands. It does not where the Job of a later
+        attempt is gone: begun again by this one, that attempt would be made a second time."""
+        if fact.phase is JobPhase.SUCCEEDED:
+            return True  # one given up as too slow has succeeded after all: no other is needed
+        if fact.run in self.vanished:
+            return False
+        row = self.waiting.get(fact.run)
+        return row is None or row.attempt <= fact.attempt + (fact.phase is JobPhase.FAILED)
+
+    def tells_end_of(self, fact: JobFact) -> bool:
+        """Whether the status has told that the run of this Job ended."""
+        run = fact.run
+        if run in self.active or run in self.waiting:
+            return False
+        if run in self.ended:
+            return True
+        if run.kind != BY_SCHEDULE:  # no mark passes it: what is finished and not named has ended
+            return fact.phase in FINISHED
+        if run.due > self.mark:
+            return False
+        if len(self.memory.active) < ACTIVE_COUNT:
+            return True
+        # One that names as many as it may leaves out others, which may have ended since.
+        record, succeeded = self.memory.record, fact.phase is JobPhase.SUCCEEDED
+        last = record.last_success if succeeded else record.last_failure
+        return fact.finished is not None and fact.finished <= (last or 0)
+
+
+def take_over(turn: Turn, entry: Entry, facts: Iterable[JobFact]) -> None:
+    """Once: take over the runs of an earlier process from its Jobs and its last status."""
+    if entry.taken_over:
+        return
+    entry.taken_over = True
+    past = _gather(turn, entry, facts)
+    last = [found[-1] for found in past.jobs.values() if past.speaks_for(found[-1])]
+    spoken_for = {fact.run for fact in last}
+    ended = {fact.run for fact in last if past.tells_end_of(fact)}
+    for fact in last:
+        if fact.run in ended:
+            _leave_ended(turn, entry, past, fact)
+        else:
+            _follow_on(turn, entry, past, fact)
+    entry.open = dict(sorted(entry.open.items()))
+    for run, row in past.waiting.items():
+        if run not in spoken_for and run not in past.vanished:
+            _wait_on(turn, entry, past, run, row)
+    for run in sorted(past.vanished - spoken_for):
+        _mark_lost(turn, entry, past, run)
+    _count_unnamed_as_lost(turn, entry, past, spoken_for - ended)
+
+
+def _gather(turn: Turn, entry: Entry, facts: Iterable[JobFact]) -> _Past:
+    memory, entry.memory = entry.memory or EMPTY, None
+    found: dict[RunId, list[JobFact]] = {}
+    for fact in sorted(facts, key=lambda fact: (fact.run, fact.attempt)):
+        if jobs.is_of(entry, fact):
+            found.setdefault(fact.run, []).append(fact)
+    active: dict[RunId, tuple[int, JobRef]] = {}
+    for ref in memory.active:
+        named = read_job_name(ref.name, entry.name)
+        if named is not None:
+            active[RunId(entry.uid, named.due, named.kind)] = (named.attempt, ref)
+    waiting = {RunId(entry.uid, row.due, row.kind): row for row in memory.waiting}
+    there = {fact.ref.name for several in found.values() for fact in several}
+    vanished = {run for run, (_, ref) in active.items() if ref.name not in there}
+    for run, row in waiting.items():
+        launched = any(fact.attempt >= row.attempt for fact in found.get(run, ()))
+        if not launched and _may_have_vanished(turn, entry, row):
+            vanished.add(run)
+    return _Past(
+        memory=memory,
+        ended={
+            RunId(entry.uid, row.due): row.state
+            for row in memory.record.recent
+            if row.state in ENDED
+        },
+        active=active,
+        waiting=waiting,
+        jobs=found,
+        vanished=frozenset(vanished),
+    )
+
+
+def _may_have_vanished(turn: Turn, entry: Entry, row: WaitingRun) -> bool:
+    """Its create was announced, and its Job is not there: either there never was one, or there was
+    one and its ttl has taken it. The latter only if the ttl can have passed since."""
+    announced_at = row.due if row.retry_at is None else row.retry_at
+    if row.reason is not Reason.LAUNCHING or announced_at > turn.now:
+        return False
+    schedule = entry.schedule
+    if schedule is None or schedule.template_hash != entry.template_hash:
+        return True  # the ttl of the template that it was created from is not known any more
+    return schedule.ttl_s is not None and turn.now - announced_at >= schedule.ttl_s
+
+
+def _leave_ended(turn: Turn, entry: Entry, past: _Past, fact: JobFact) -> None:
+    """Its end is stored: its Jobs are history, or were to be deleted and that was not told."""
+    if fact.run.kind == BY_SCHEDULE and fact.run.due > entry.cursor:
+        entry.decided.add(fact.run)
+    if fact.phase in FINISHED:
+        history.keep_told(entry, past.jobs[fact.run])
+    elif past.ended.get(fact.run) is not RunState.LOST:
+        turn.emit(DeleteJob(fact.ref, Reason.CANCELLED))
+
+
+def _follow_on(turn: Turn, entry: Entry, past: _Past, fact: JobFact) -> None:
+    run = Run(fact.run, taken_m=turn.monotonic, attempt=fact.attempt, late=True)
+    run.failed_jobs = [earlier.ref for earlier in past.jobs[fact.run][:-1]]
+    entry.runs[run.id] = run
+    if run.by_schedule and run.id.due > entry.cursor:
+        entry.open[run.id] = None
+    jobs.follow(turn, entry, run, fact)
+
+
+def _wait_on(turn: Turn, entry: Entry, past: _Past, run_id: RunId, row: WaitingRun) -> None:
+    """A run that waited without a Job: queued, held, between two attempts, or about to launch. By
+    hand a row may say anything: what comes of it is a stage that the scheduler makes itself."""
+    waits_for_due = row.reason in (Reason.LAUNCHING, Reason.TAKEN_UP)
+    if run_id.due > turn.now and waits_for_due and run_id.kind == BY_SCHEDULE:
+        entry.rewind(min(entry.cursor, run_id.due - 1))  # announced ahead: it is taken up again
+        entry.pull_mark_back(turn.second)
+        return
+    run = Run(run_id, taken_m=turn.monotonic, late=True, attempt=row.attempt)
+    run.failed_jobs = [fact.ref for fact in past.jobs.get(run_id, ())]
+    entry.runs[run_id] = run
+    if row.attempt > 1 and row.reason in (Reason.RETRYING, Reason.LAUNCHING):
+        run.stage, run.reason = Stage.RETRYING, Reason.RETRYING
+        turn.retry_later(run, delay_s=_left_of_delay(turn, entry, row))
+    elif row.attempt == 1 and row.reason is Reason.QUEUED and run.by_schedule:
+        run.stage, run.reason = Stage.QUEUED, Reason.QUEUED
+        entry.queue.append(run_id)
+    else:
+        run.stage, run.reason = Stage.HELD, Reason.HELD
+        if row.attempt == 1:  # beyond grace it is one set with all that is not launched
+            run.taken_m -= max(0.0, turn.now - run_id.due)
+        turn.retry_later(run, delay_s=run_id.due - turn.now)
+
+
+def _left_of_delay(turn: Turn, entry: Entry, row: WaitingRun) -> float:
+    """By hand the next try may stand in the year 9999, and the run would keep its place so long."""
+    if row.retry_at is None or row.reason is not Reason.RETRYING:
+        return 0.0
+    longest_s = jobs.retry_delay_s(entry.retry or Retry(), row.attempt)
+    return min(row.retry_at - turn.now, longest_s)
+
+
+def _mark_lost(turn: Turn, entry: Entry, past: _Past, run_id: RunId) -> None:
+    """A run that was alive, or may have been, and has no Job any more: never launched again."""
+    if run_id in past.active:
+        attempt, ref = past.active[run_id]
+        stage = Stage.RUNNING
+    else:
+        attempt, ref, stage = past.waiting[run_id].attempt, None, Stage.ASKING
+    run = Run(run_id, taken_m=turn.monotonic, stage=stage, attempt=attempt, ref=ref, late=True)
+    run.failed_jobs = [fact.ref for fact in past.jobs.get(run_id, ())]
+    entry.runs[run_id] = run
+    how, reason = _how_it_went(entry, run_id.due)
+    life.end(turn, entry, run, how, reason, answered=True)
+
+
+def _count_unnamed_as_lost(turn: Turn, entry: Entry, past: _Past, followed: set[RunId]) -> None:
+    """A status counts more active runs than it names. Of those whose Jobs are gone nobody knows
+    any more which they were; that they were is counted."""
+    memory = past.memory
+    found = sum(
+        run.due <= past.mark and run not in past.active and run not in past.waiting
+        for run in followed
+    )
+    lost = memory.active_count - len(memory.active) - found
+    if len(memory.active) < ACTIVE_COUNT or lost <= 0:
+        return
+    last = past.mark or turn.second
+    first = min((run.due for run in past.active), default=last)
+    life.lose_unnamed(turn, entry, Span(min(first, last), last, lost))
+
+
+def _how_it_went(entry: Entry, due: Instant) -> tuple[RunState, Reason]:
+    """Under Replace a run whose Job is gone and a later one's is there was replaced: the process
+    that did so ended before it could tell, and no failure is to be counted."""
+    replaces = entry.schedule is not None and entry.schedule.concurrency is Concurrency.REPLACE
+    if replaces and any(run.id.due > due and run.has_job for run in entry.runs.values()):
+        return RunState.CANCELLED, Reason.REPLACED
+    return RunState.LOST, Reason.OUTCOME_UNKNOWN

@@ -1,0 +1,265 @@
+"""One schedule as the scheduler holds it: what it is, how far it got, which of its runs are alive.
+
+Only the handlers of this package change it, between two steps nobody does. The stage of a run
+changes through `Run.move` alone. Seconds named `..._m` are of the monotonic clock.
+"""
+
+from collections import deque
+from dataclasses import dataclass, field
+
+from evenkeel.core.schedule.run import Run, Stage
+from evenkeel.model import (
+    ENDED,
+    Concurrency,
+    Instant,
+    JobRef,
+    Rejection,
+    Retry,
+    RunId,
+    Schedule,
+    Timing,
+)
+from evenkeel.reasons import Reason, RunReason
+from evenkeel.resource.status import (
+    WAITING_COUNT,
+    Condition,
+    Memory,
+    Pause,
+    Placed,
+    Record,
+    WaitingRun,
+)
+from evenkeel.when import DueTimes
+
+
+@dataclass(slots=True)
+class FinishedJob:
+    """A Job that only history keeps. Deleted when `revision` of the status is stored."""
+
+    finished: Instant
+    run: RunId
+    ref: JobRef
+    succeeded: bool
+    revision: int
+    keep_until_m: float = 0.0
+    """Until then a create that was given up may still arrive, and only this Job's name stops it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unwanted:
+    """A Job that is not wanted, should there ever be one."""
+
+    reason: RunReason
+    late: bool = False
+    """A create that got no answer may bring it for a while, whatever others have brought."""
+
+
+@dataclass(slots=True)
+class Backoff:
+    """The pause between creates of a schedule whose creates are held back."""
+
+    count: int = 0
+    """Creates in a row that were held back."""
+    since_m: float = 0.0
+    until_m: float = 0.0
+    """Before it none is sent."""
+    message: str = ""
+    reason: Reason = Reason.HELD
+    answers_awaited_until_m: float | None = None
+    """Until then held runs wait for what becomes of creates that got no answer."""
+
+
+@dataclass(slots=True)
+class Entry:
+    """A schedule, its progress and its living runs."""
+
+    uid: str
+    ns: str
+    name: str
+    schedule: Schedule | None = None
+    rejection: Rejection | None = None
+    retry: Retry | None = None
+    """As accepted last: a mistake in an edit must not take their attempts from runs under way.
+    None: rejected ever since this process knows of it."""
+    pause_after: int | None = None
+    """pauseAfterFailures, as accepted last as well."""
+    generation: int = 0
+    seen_m: float = 0.0
+
+    # timing
+    timing: Timing | None = None
+    dues: DueTimes | None = None
+    since: Instant = 0
+    resumed_at: Instant | None = None
+    suspended_since: Instant | None = None
+    pause: Pause | None = None
+    placed: Placed | None = None
+    place_afresh: bool = False
+    """It was resumed: its phase is chosen anew."""
+
+    # progress
+    created: Instant = 0
+    """Nothing is due until then, not even where our clock is behind the API server's."""
+    taken_over: bool = False
+    """What an earlier process left is reckoned with; until then nothing is launched."""
+    cursor: Instant = 0
+    """Every due time up to here has been taken up or has a verdict."""
+    open: dict[RunId, None] = field(default_factory=dict)
+    """Taken up by schedule, without verdict: they hold the mark back. Ascending by due time."""
+    decided: set[RunId] = field(default_factory=set)
+    """Above the cursor and already at their end (seen after a restart): not to be taken again."""
+    mark: Instant | None = None
+    settled_mark: Instant = 0
+    """As far as the mark was not ahead of the clock. It never goes back behind this: a clock that
+    was set back must not make due times count again that have run."""
+    stored_mark: Instant = 0
+    """The mark of the status that is known to be stored."""
+    backoff: Backoff = field(default_factory=Backoff)
+
+    # runs
+    runs: dict[RunId, Run] = field(default_factory=dict)
+    queue: deque[RunId] = field(default_factory=deque)
+    unwanted: dict[tuple[RunId, int], Unwanted] = field(default_factory=dict)
+    """Ended while a create of theirs might still arrive: deleted when it turns out to exist."""
+    finished_jobs: list[FinishedJob] = field(default_factory=list)
+    to_delete: list[tuple[int, JobRef, str]] = field(default_factory=list)
+    """(revision, Job, why): deleted when that revision of the status is stored."""
+
+    # the status
+    record: Record = field(default_factory=Record)
+    template_hash: str = ""
+    conditions: dict[str, Condition] = field(default_factory=dict)
+    memory: Memory | None = None
+    """What the status said at first sight; dropped when taken over."""
+    version: str = ""
+    """The resourceVersion at first sight: what the first write of its status goes on from."""
+    revision: int = 0
+    written: int = 0
+    sent: tuple[int, Instant] = (0, 0)
+    """Revision and mark of the document taken last."""
+
+    @property
+    def key(self) -> str:
+        """`namespace/name`."""
+        return f"{self.ns}/{self.name}"
+
+    # --- what may happen now ---------------------------------------------------------------------
+
+    @property
+    def halted(self) -> bool:
+        """Nothing new may start: invalid, suspended, paused, or not yet taken over."""
+        return (
+            self.schedule is None
+            or self.dues is None
+            or self.schedule.suspend
+            or self.pause is not None
+            or not self.taken_over
+        )
+
+    @property
+    def announces(self) -> bool:
+        """Its Jobs may vanish by their ttl, and their names with them: no create is sent before a
+        stored status announces it."""
+        return self.schedule is not None and self.schedule.ttl_s is not None
+
+    @property
+    def needs_places(self) -> bool:
+        """Whether its runs wait for one another."""
+        return self.schedule is not None and self.schedule.concurrency is not Concurrency.ALLOW
+
+    @property
+    def skipped_as(self) -> Reason | None:
+        """Why what is due meanwhile is skipped as one span; None: it is not."""
+        if self.suspended_since is not None or (self.schedule and self.schedule.suspend):
+            return Reason.SUSPENDED
+        return Reason.PAUSED if self.pause is not None else None
+
+    # --- its runs --------------------------------------------------------------------------------
+
+    def living(self, run_id: RunId, attempt: int) -> Run | None:
+        """A run that is at this attempt; None: it is not any more."""
+        run = self.runs.get(run_id)
+        return run if run is not None and run.attempt == attempt else None
+
+    @property
+    def occupying(self) -> list[Run]:
+        """Runs that hold their place: from launch to their end, waiting for a retry included."""
+        return [
+            run
+            for run in self.runs.values()
+            if run.by_schedule and run.stage not in (Stage.TAKEN, Stage.QUEUED)
+        ]
+
+    @property
+    def held(self) -> list[Run]:
+        """Runs that wait for what holds their create back to heal."""
+        return [run for run in self.runs.values() if run.stage is Stage.HELD]
+
+    # --- progress --------------------------------------------------------------------------------
+
+    def reach_mark(self, now: float) -> Instant | None:
+        """Move the mark as far as every due time has a verdict or stands in `waiting`.
+
+        It stands ahead of now only over announced runs: an edit that makes earlier times due takes
+        it back (`pull_mark_back`)."""
+        if not self.cursor:
+            return self.mark
+        reached = next(iter(self.open)).due - 1 if self.open else self.cursor
+        announced = (run.id.due for run in self.runs.values() if run.announced)
+        reached = min(reached, max(int(now), max(announced, default=0)))
+        if self.mark is None or reached > self.mark:
+            self.mark = reached
+        self.settled_mark = max(self.settled_mark, min(self.mark, int(now)))
+        return self.mark
+
+    def pull_mark_back(self, to: Instant) -> None:
+        """A run that was announced ahead is withdrawn: what is due after this is open again."""
+        if self.mark is not None:
+            self.mark = max(min(self.mark, to), self.settled_mark)
+
+    @property
+    def waiting(self) -> list[WaitingRun]:
+        """Living runs that nothing but `status.internal.waiting` would give back after a restart:
+        the mark has passed them, and no Job speaks for them."""
+        runs = [run for run in self.runs.values() if run.id not in self.open and not run.has_job]
+        return [_waiting(run) for run in sorted(runs, key=lambda run: run.id)]
+
+    @property
+    def waiting_room(self) -> int:
+        """How many more runs `waiting` can name."""
+        runs = self.runs.values()
+        return WAITING_COUNT - sum(run.id not in self.open and not run.has_job for run in runs)
+
+    def advance(self, cursor: Instant) -> None:
+        """Every due time up to here is taken up or decided."""
+        if cursor > self.cursor:
+            self.cursor = cursor
+            if self.decided:
+                self.decided = {run for run in self.decided if run.due > cursor}
+
+    def rewind(self, cursor: Instant) -> None:
+        """Look again at what is due after this; ends that are told already stay."""
+        self.cursor = max(cursor, self.created)
+        ended = (row.due for row in self.record.recent if row.state in ENDED)
+        self.decided |= {RunId(self.uid, due) for due in ended if due > self.cursor}
+
+    def is_taken(self, due: Instant) -> bool:
+        """A run by schedule, alive or at its end, has this due time already."""
+        run = RunId(self.uid, due)
+        return due <= self.cursor or run in self.decided or run in self.runs
+
+    @property
+    def taken(self) -> list[Instant]:
+        """Due times that are runs or decided; not all of them need be above the cursor."""
+        by_schedule = {run.id.due for run in self.runs.values() if run.by_schedule}
+        return sorted(by_schedule | {run.due for run in self.decided})
+
+
+def _waiting(run: Run) -> WaitingRun:
+    reason = run.why_waiting
+    if reason is Reason.LAUNCHING:
+        retry_at = run.announced_at
+    else:
+        retry_at = run.retry_at if run.stage in (Stage.HELD, Stage.RETRYING) else None
+    assert isinstance(reason, Reason)
+    return WaitingRun(run.id.due, run.id.kind, run.attempt, reason, retry_at)

@@ -1,0 +1,65 @@
+"""The phase of an interval without an offset: whether it has one, and its due times by it.
+
+A phase is an anchor: due at anchor + k * every, k = 1, 2, ... It is chosen once, by `core.placing`,
+which looks at all the other schedules, and written to the status; times follow by arithmetic.
+"""
+
+from dataclasses import replace
+
+from evenkeel.core.schedule import due
+from evenkeel.core.schedule.entry import Entry
+from evenkeel.core.schedule.turn import Turn
+from evenkeel.errors import BadField
+from evenkeel.model import Interval, Schedule, Timing
+from evenkeel.resource.status import Placed
+from evenkeel.when import compile_timing
+
+
+def is_placed(timing: Timing) -> bool:
+    """Whether the operator chooses this timing's phase."""
+    return isinstance(timing.rule, Interval) and timing.rule.offset_s is None
+
+
+def in_force(timing: Timing | None, placed: Placed | None) -> Timing | None:
+    """The timing with its phase; None when it has none yet."""
+    if timing is None or not is_placed(timing):
+        return timing
+    assert isinstance(timing.rule, Interval)
+    if placed is None or placed.every_s != timing.rule.every_s:
+        return None
+    return replace(timing, rule=Interval(timing.rule.every_s, 0, placed.anchor))
+
+
+def still_fits(schedule: Schedule, placed: Placed | None) -> bool:
+    """Whether a phase was found for what the spec wishes now."""
+    wish = schedule.placement
+    return (
+        in_force(schedule.timing, placed) is not None
+        and placed is not None
+        and (placed.weight, placed.window) == (wish.weight, wish.window)
+    )
+
+
+def is_needed(schedule: Schedule, placed: Placed | None, *, afresh: bool = False) -> bool:
+    """Whether a phase must be chosen before this schedule can run."""
+    if not is_placed(schedule.timing) or schedule.suspend:
+        return False
+    return afresh or not still_fits(schedule, placed)
+
+
+def change(turn: Turn, entry: Entry, placed: Placed) -> None:
+    """From now on due by this phase; what was due by the old one until now is reckoned first."""
+    due.retire_timing(turn, entry)
+    entry.placed = placed
+    entry.place_afresh = False
+    compile_in_force(entry)
+    turn.dirty(entry)
+
+
+def compile_in_force(entry: Entry) -> None:
+    """The due times of the entry's timing; none where it is not placed or a zone is gone."""
+    timing = in_force(entry.timing, entry.placed)
+    try:
+        entry.dues = compile_timing(timing, seed=entry.key) if timing else None
+    except BadField:
+        entry.dues = None

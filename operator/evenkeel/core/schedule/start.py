@@ -1,0 +1,143 @@
+"""A run's instant, or its next try, has come: the overlap policy decides, and places that became
+free go to whoever waits longest."""
+
+from evenkeel import rfc3339
+from evenkeel.core.agenda import Start
+from evenkeel.core.schedule import backoff, late, life
+from evenkeel.core.schedule.entry import Entry
+from evenkeel.core.schedule.overlap import Overlap, overlap
+from evenkeel.core.schedule.run import Run, Stage
+from evenkeel.core.schedule.turn import Turn
+from evenkeel.model import RunState
+from evenkeel.reasons import EventReason, Reason
+from evenkeel.resource.status import WAITING_COUNT
+
+LOOK_AGAIN_S = 30
+"""At runs whose schedule is rejected, suspended or paused meanwhile."""
+
+
+def start(turn: Turn, entry: Entry, task: Start) -> None:
+    """The moment of a task on the agenda has come. A queued run waits for a place instead."""
+    run = entry.living(task.run, task.attempt)
+    if run is None or turn.monotonic < run.retry_m:  # gone, or put off since
+        return
+    match run.stage:
+        case Stage.TAKEN:
+            _first_try(turn, entry, run)
+        case Stage.HELD:
+            _next_try(turn, entry, run)
+        case Stage.RETRYING:
+            _next_attempt(turn, entry, run)
+        case _:
+            return
+
+
+def _first_try(turn: Turn, entry: Entry, run: Run) -> None:
+    if run.id.due > turn.now:  # the clock was set back since
+        turn.start_when_due(run)
+    elif _is_stopped(turn, entry, run):
+        return
+    elif run.by_schedule and run.attempt == 1 and late.too_late(turn, entry, run):
+        late.give_up(turn, entry, [run], Reason.DEADLINE)
+    elif run.by_schedule and late.stalled(turn, run):
+        late.catch_up(turn, entry)
+    elif run.attempt > 1 or not run.by_schedule:
+        backoff.launch(turn, entry, run)
+    else:
+        _decide(turn, entry, run)
+
+
+def _next_try(turn: Turn, entry: Entry, run: Run) -> None:
+    if run.id.due > turn.now:  # the clock was set back since
+        turn.start_when_due(run)
+        return
+    if _is_stopped(turn, entry, run):
+        return
+    if run.by_schedule and run.attempt == 1 and late.too_late(turn, entry, run):
+        late.give_up(turn, entry, [run], Reason.DEADLINE)
+    else:
+        late.try_again(turn, entry, run)
+
+
+def _next_attempt(turn: Turn, entry: Entry, run: Run) -> None:
+    if entry.schedule is None:
+        turn.retry_later(run, delay_s=LOOK_AGAIN_S)
+    elif not entry.schedule.suspend and entry.pause is None:  # else whoever ends that goes on
+        backoff.launch(turn, entry, run)
+
+
+def _is_stopped(turn: Turn, entry: Entry, run: Run) -> bool:
+    """The schedule is rejected, suspended or paused: the run waits, or is skipped."""
+    if entry.schedule is None or (entry.halted and run.attempt > 1):
+        turn.retry_later(run, delay_s=LOOK_AGAIN_S)  # what waited goes on when it is mended
+        return True
+    if not entry.halted:
+        return False
+    reason = Reason.PAUSED if entry.pause else Reason.SUSPENDED
+    life.end(turn, entry, run, RunState.SKIPPED, reason)
+    return True
+
+
+def _decide(turn: Turn, entry: Entry, run: Run) -> None:
+    """Apply the overlap policy to a run whose instant has come."""
+    schedule = entry.schedule
+    assert schedule is not None
+    occupying = entry.occupying if entry.needs_places else []
+    queue_limit = min(schedule.max_queued, WAITING_COUNT - sum(r.waits for r in occupying))
+    match overlap(
+        schedule.concurrency,
+        occupying=len(occupying),
+        queued=len(entry.queue),
+        max_queued=queue_limit,
+    ):
+        case Overlap.START:
+            backoff.launch(turn, entry, run)
+        case Overlap.QUEUE:
+            _queue(turn, entry, run)
+        case Overlap.REPLACE:
+            _replace(turn, entry, run)
+        case Overlap.SKIP:
+            reason = Reason.QUEUE_FULL if entry.queue else Reason.OVERLAP
+            life.end(turn, entry, run, RunState.SKIPPED, reason)
+
+
+def _queue(turn: Turn, entry: Entry, run: Run) -> None:
+    entry.queue.append(run.id)
+    life.wait(turn, entry, run, Stage.QUEUED, Reason.QUEUED)
+    due = rfc3339.show(run.id.due)
+    turn.event(entry, EventReason.QUEUED, f"The run due {due} waits for the one before it")
+
+
+def _replace(turn: Turn, entry: Entry, run: Run) -> None:
+    # Queued ones are there after an edit: with one replacing the other none had its turn.
+    queued = [other for other in entry.runs.values() if other.stage is Stage.QUEUED]
+    for other in [*queued, *entry.occupying]:
+        life.cancel(turn, entry, other, Reason.REPLACED)
+        turn.event(
+            entry,
+            EventReason.REPLACED,
+            f"The run due {rfc3339.show(other.id.due)} was cancelled: "
+            f"the one due {rfc3339.show(run.id.due)} replaces it",
+        )
+    backoff.launch(turn, entry, run)
+
+
+def give_free_places(turn: Turn, entry: Entry) -> None:
+    """Whoever waited longest takes a place that is free. After an edit to Allow all do: their runs
+    overlap, so that there may never be a moment at which none holds a place."""
+    if not entry.queue or entry.halted:
+        return
+    while entry.queue and not (entry.needs_places and entry.occupying):
+        run = entry.runs.get(entry.queue[0])
+        if run is not None and run.id.due > turn.now:  # the clock was set back since
+            if run.retry_at != run.id.due:  # once: this is asked again and again until then
+                run.retry_at = run.id.due
+                turn.start_when_due(run)
+            return
+        entry.queue.popleft()
+        if run is None or run.stage is not Stage.QUEUED:
+            continue
+        if late.too_late(turn, entry, run):
+            late.give_up(turn, entry, [run], Reason.DEADLINE)
+        else:
+            backoff.launch(turn, entry, run)

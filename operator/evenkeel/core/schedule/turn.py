@@ -1,0 +1,94 @@
+"""What one schedule may use while it is handled: the time, the settings, the agenda, and the ways
+to say something.
+
+`core.route` makes one for each call of a handler and hands its effects on when the handler has
+returned. A handler that raises leaves nothing behind: its effects are dropped with its `Turn`.
+"""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from evenkeel.core.agenda import Agenda, Start
+from evenkeel.core.effects import Effect, KubeEvent, Log, WriteStatus
+from evenkeel.core.schedule.entry import Entry
+from evenkeel.core.schedule.run import Run
+from evenkeel.model import Instant
+from evenkeel.reasons import ConditionReason, ConditionType, EventReason
+from evenkeel.resource.status import Condition
+from evenkeel.settings import Settings
+
+SENTENCE_LIMIT = 1024
+"""Characters of a condition's or an Event's message; the API server takes no longer Event."""
+
+
+@dataclass(slots=True)
+class Turn:
+    """One schedule's turn in a step."""
+
+    now: float
+    monotonic: float
+    settings: Settings
+    agenda: Agenda
+    stopping: bool = False
+    effects: list[Effect] = field(default_factory=list)
+    server_answered: bool = False
+    """A create got an answer: schedules that wait for the API server may go on."""
+    server_unreachable: bool = False
+    """A create could not be sent: this schedule waits for the API server."""
+
+    @property
+    def second(self) -> Instant:
+        """The second that it is."""
+        return int(self.now)
+
+    def emit(self, effect: Effect) -> None:
+        """Have something done after this step."""
+        self.effects.append(effect)
+
+    def log(self, event: str, *, level: str = "info", **fields: Any) -> None:
+        """One line, an event and its fields."""
+        self.emit(Log(level, event, fields))
+
+    def event(
+        self, entry: Entry, reason: EventReason, message: str, *, warning: bool = False
+    ) -> None:
+        """A Kubernetes Event for the schedule's owner."""
+        self.emit(
+            KubeEvent(entry.uid, entry.ns, entry.name, warning, reason, message[:SENTENCE_LIMIT])
+        )
+
+    def condition(
+        self,
+        entry: Entry,
+        kind: ConditionType,
+        status: str,
+        reason: ConditionReason,
+        message: str = "",
+    ) -> None:
+        """Set a condition; its transition time moves only when its status does."""
+        old = entry.conditions.get(kind)
+        since = old.since if old and old.status == status else self.second
+        new = Condition(status, reason, message[:SENTENCE_LIMIT], since, entry.generation)
+        if new != old:
+            entry.conditions[kind] = new
+            self.dirty(entry)
+
+    def dirty(self, entry: Entry) -> None:
+        """The status is to be written: at most one patch per schedule and second."""
+        known = entry.revision > entry.written
+        entry.revision += 1
+        if not known:
+            self.emit(WriteStatus(entry.uid))
+
+    def retry_later(self, run: Run, *, delay_s: float) -> None:
+        """A run's next try, after a delay by the monotonic clock."""
+        delay_s = max(0.0, delay_s)
+        run.retry_m = self.monotonic + delay_s
+        run.retry_at = int(self.now + delay_s)
+        self.agenda.put_delay(run.retry_m, Start(run.id, run.attempt))
+
+    def start_when_due(self, run: Run) -> None:
+        """Its due time is to come, by a clock that was set back: its grace counts from there."""
+        run.taken_m = self.monotonic + max(0.0, run.id.due - self.now)
+        run.retry_m = self.monotonic
+        self.agenda.put_due(max(run.id.due, 0), Start(run.id, run.attempt))

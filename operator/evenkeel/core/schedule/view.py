@@ -1,0 +1,135 @@
+"""The status of a schedule, from its entry: what a restart needs, and what people are shown. Pure.
+
+`take_document` alone has an effect: it moves the mark and says whether the schedule will ever run
+again, because a status that is about to be stored must tell both.
+"""
+
+from evenkeel import rfc3339
+from evenkeel.core.messages import Document
+from evenkeel.core.schedule.entry import Entry
+from evenkeel.core.schedule.run import Run
+from evenkeel.model import Instant, JobRef
+from evenkeel.reasons import ConditionReason, ConditionType
+from evenkeel.resource.job import job_name
+from evenkeel.resource.status import (
+    ACTIVE_COUNT,
+    UPCOMING_COUNT,
+    WAITING_COUNT,
+    Condition,
+    Memory,
+    Shown,
+    render,
+)
+from evenkeel.when.zone import load_zone
+
+
+def take_document(entry: Entry, *, now: float) -> Document:
+    """The status to be stored now."""
+    entry.reach_mark(now)
+    _say_whether_ended(entry, now=now)
+    entry.sent = (entry.revision, entry.mark or 0)
+    return document(entry, now=now)
+
+
+def document(entry: Entry, *, now: float) -> Document:
+    """The status as it stands."""
+    return render(memory(entry), shown(entry, now=now), ns=entry.ns)
+
+
+def memory(entry: Entry) -> Memory:
+    """What a restart needs of it."""
+    active = [run for run in entry.runs.values() if run.has_job]
+    return Memory(
+        mark=entry.mark,
+        timing=entry.timing,
+        timing_since=entry.since,
+        suspended_since=entry.suspended_since,
+        resumed_at=entry.resumed_at,
+        pause=entry.pause,
+        waiting=tuple(entry.waiting[:WAITING_COUNT]),
+        active=tuple(_reference(entry, run) for run in active[:ACTIVE_COUNT]),
+        active_count=len(active),
+        record=entry.record,
+        template_hash=entry.template_hash,
+        conditions=entry.conditions,
+        placed=entry.placed,
+    )
+
+
+def shown(entry: Entry, *, now: float) -> Shown:
+    """What people are shown."""
+    upcoming = next_dues(entry, now=now, count=UPCOMING_COUNT)
+    return Shown(
+        generation=entry.generation,
+        state=state_of(entry),
+        schedule_text=_schedule_text(entry),
+        images=", ".join(entry.schedule.images) or None if entry.schedule else None,
+        upcoming=tuple(upcoming),
+        next_local=_local(entry, upcoming[0]) if upcoming else None,
+    )
+
+
+def state_of(entry: Entry) -> str:
+    """One word on how the schedule stands: the first that applies."""
+    conditions = entry.conditions
+    degraded = conditions.get(ConditionType.DEGRADED)
+    active = conditions.get(ConditionType.ACTIVE)
+    if entry.rejection is not None:
+        return "Refused"
+    if entry.schedule is None or not entry.taken_over:
+        return "Pending"
+    if entry.schedule.suspend:
+        return "Suspended"
+    if entry.pause is not None:
+        return "Paused"
+    if active is not None and active.reason == ConditionReason.ENDED:
+        return "Ended"
+    if degraded is not None and degraded.status == "True":
+        return "Degraded"
+    return "Running" if any(run.has_job for run in entry.runs.values()) else "Scheduled"
+
+
+def next_dues(entry: Entry, *, now: float, count: int) -> list[Instant]:
+    """The next due times; none while nothing may start."""
+    if entry.dues is None or entry.halted:
+        return []
+    found: list[Instant] = []
+    after: Instant | None = int(now)
+    while len(found) < count and after is not None:
+        after = entry.dues.next_after(after)
+        if after is not None:
+            found.append(after)
+    return found
+
+
+def _say_whether_ended(entry: Entry, *, now: float) -> None:
+    """A schedule that is never due again says so. Asked before the document is written: that a
+    last due time has passed is no event that anybody tells of."""
+    if entry.halted:
+        return
+    ended = not next_dues(entry, now=now, count=1)
+    old = entry.conditions.get(ConditionType.ACTIVE)
+    status, reason = (
+        ("False", ConditionReason.ENDED) if ended else ("True", ConditionReason.SCHEDULED)
+    )
+    if old is None or (old.status, old.reason) != (status, reason):
+        since = old.since if old and old.status == status else int(now)
+        entry.conditions[ConditionType.ACTIVE] = Condition(
+            status, reason, "", since, entry.generation
+        )
+
+
+def _schedule_text(entry: Entry) -> str | None:
+    if entry.rejection is not None:  # the timing kept beside it is one that the user has replaced
+        return f"refused: {entry.rejection.reason}"
+    return entry.dues.text if entry.dues else None
+
+
+def _local(entry: Entry, due: Instant) -> str:
+    """A due time by the wall clock of the schedule's zone."""
+    zone = load_zone(entry.timing.zone if entry.timing else "UTC")
+    return rfc3339.show_ahead(due, zone.offset_at(due))
+
+
+def _reference(entry: Entry, run: Run) -> JobRef:
+    return run.ref or JobRef(entry.ns, job_name(entry.name, run.id, run.attempt))

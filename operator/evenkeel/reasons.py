@@ -1,0 +1,157 @@
+"""The words that a status, an Event, a metric and a log line use for causes: one list for each.
+
+People filter and alert by these words, so each is a value of an enum here and stands in a table of
+the documentation; a test compares the two.
+"""
+
+import enum
+
+
+class Reason(enum.StrEnum):
+    """Why a run waits, or why it ended as it did."""
+
+    # why it waits
+    TAKEN_UP = "taken_up"
+    """Its instant has come or is near; nothing was sent yet."""
+    LAUNCHING = "launching"
+    """Its create is under way, or follows within seconds."""
+    QUEUED = "queued"
+    HELD = "held"
+    UNANNOUNCED = "unannounced"
+    """Held, because the status that must name the run before its create cannot be stored."""
+    RETRYING = "retrying"
+
+    # why it was skipped
+    OVERLAP = "overlap"
+    QUEUE_FULL = "queue_full"
+    SUSPENDED = "suspended"
+    PAUSED = "paused"
+    REJECTED = "rejected"
+    CRONJOB = "cronjob"
+    """A CronJob of the same name ran this due time."""
+
+    # why it was missed
+    DEADLINE = "deadline"
+    NOT_IN_TIME = "not_in_time"
+    SUPERSEDED = "superseded"
+    CATCH_UP_LIMIT = "catch_up_limit"
+    PAST = "past"
+
+    # why it failed
+    JOB_FAILED = "job_failed"
+    NAME_TAKEN = "name_taken"
+    REFUSED = "refused"
+    POD_REFUSED = "pod_refused"
+    UNSCHEDULABLE = "unschedulable"
+    IMAGE = "image"
+    PENDING = "pending"
+    """No Pod of its Job started by pendingDeadlineSeconds, and Kubernetes does not say why."""
+
+    # why it was cancelled
+    CANCELLED = "cancelled"
+    REPLACED = "replaced"
+
+    # why it is lost
+    JOB_DELETED = "job_deleted"
+    OUTCOME_UNKNOWN = "outcome_unknown"
+
+
+class JobReason(str):
+    """A word of Kubernetes: the reason that a Job's own condition gives."""
+
+    __slots__ = ()
+
+
+RunReason = Reason | JobReason
+
+
+class ConditionType(enum.StrEnum):
+    """The conditions of a ScheduledJob."""
+
+    READY = "Ready"
+    SCHEDULE_ACCEPTED = "ScheduleAccepted"
+    TEMPLATE_ACCEPTED = "TemplateAccepted"
+    ACTIVE = "Active"
+    DEGRADED = "Degraded"
+
+
+class ConditionReason(enum.StrEnum):
+    """Why a condition has its status."""
+
+    # as it should be
+    ACCEPTED = "Accepted"
+    SCHEDULED = "Scheduled"
+    AS_EXPECTED = "AsExpected"
+
+    # the spec
+    INVALID = "Invalid"
+    INVALID_SCHEDULE = "InvalidSchedule"
+    UNKNOWN_TIME_ZONE = "UnknownTimeZone"
+    TOO_FREQUENT = "TooFrequent"
+    NEVER_FIRES = "NeverFires"
+    UNREADABLE = "Unreadable"
+    NOT_ACCEPTED = "NotAccepted"
+
+    # the template
+    REFUSED = "Refused"
+    POD_NAME_TOO_LONG = "PodNameTooLong"
+    NOT_PROVEN = "NotProven"
+    NO_ANSWER = "NoAnswer"
+
+    # whether anything may start
+    SUSPENDED = "Suspended"
+    PAUSED = "Paused"
+    ENDED = "Ended"
+
+    # what keeps runs from being created
+    NAME_TAKEN = "NameTaken"
+    DENIED_BY_ADMISSION = "DeniedByAdmission"
+    QUOTA_EXCEEDED = "QuotaExceeded"
+    FORBIDDEN = "Forbidden"
+    UNAUTHORIZED = "Unauthorized"
+    NAMESPACE_GONE = "NamespaceGone"
+    CONFLICT = "Conflict"
+    TOO_MANY_REQUESTS = "TooManyRequests"
+    UNREACHABLE = "Unreachable"
+    NOT_CREATED = "NotCreated"
+    """The create got no answer, and the Job does not exist."""
+    STATUS_NOT_WRITTEN = "StatusNotWritten"
+    """The status that must name the run before its create is not stored."""
+    NO_JOB_IN_ANSWER = "NoJobInAnswer"
+    NO_WORD_OF_SERVER = "NoWordOfServer"
+    SERVER_ERROR = "ServerError"
+    VANISHED = "Vanished"
+    CRONJOB = "CronJob"
+    """The Job of that name belongs to a CronJob of the same name."""
+    PODS_UNREADABLE = "PodsUnreadable"
+
+    # defects of ours
+    NEXT_NOT_LATER = "NextNotLater"
+    INTERNAL_ERROR = "InternalError"
+
+
+class EventReason(enum.StrEnum):
+    """The reasons of Kubernetes Events on a ScheduledJob. CronJob's own where CronJob has one with
+    that meaning, so that what people built for CronJob goes on."""
+
+    SUCCESSFUL_CREATE = "SuccessfulCreate"
+    SAW_COMPLETED_JOB = "SawCompletedJob"
+    JOB_ALREADY_ACTIVE = "JobAlreadyActive"
+    SUCCESSFUL_DELETE = "SuccessfulDelete"
+    MISSING_JOB = "MissingJob"
+    FAILED_CREATE = "FailedCreate"
+    MISS_SCHEDULE = "MissSchedule"
+
+    RUN_FAILED = "RunFailed"
+    RUN_SKIPPED = "RunSkipped"
+    RUN_LOST = "RunLost"
+    QUEUED = "Queued"
+    REPLACED = "Replaced"
+    RETRYING = "Retrying"
+    PLACED = "Placed"
+    MOVED = "Moved"
+    PAUSED = "Paused"
+    RESUMED = "Resumed"
+    REFUSED = "Refused"
+    TEMPLATE_REFUSED = "TemplateRefused"
+    INTERNAL_ERROR = "InternalError"
