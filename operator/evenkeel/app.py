@@ -144,6 +144,21 @@ class Operator:
             raise value
         return value
 
+    def sizes(self) -> dict[str, int]:
+        """How many things each part keeps: `part: things`."""
+        parts = {
+            "scheduler": self.scheduler.sizes(),
+            "launcher": self.launcher.sizes(),
+            "status sync": self.status_sync.sizes(),
+            "errands": self.errands.sizes(),
+            "events": self.events.sizes(),
+        }
+        for reflector in self.jobs:
+            for what, number in reflector.listener.sizes().items():
+                watched = parts.setdefault("watch", {})
+                watched[what] = watched.get(what, 0) + number
+        return {f"{part}: {what}": n for part, kept in parts.items() for what, n in kept.items()}
+
     def fail(self, error: BaseException) -> None:
         """A part that nothing can do without has failed: end as cleanly as can be, and say so."""
         log("failed", level="error", error=f"{type(error).__name__}: {error}")

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from tests.sim import forgiven
 from tests.sim.outcome import Outcome
-from tests.sim.reading import due_in, may_vanish
+from tests.sim.reading import due_in, internal, may_vanish, timing_of, waiting_in
 from tests.sim.server import JOB, SCHEDULED_JOB, Json
 
 from evenkeel import rfc3339
@@ -24,8 +25,6 @@ SAME = (
     "activeCount",
     "consecutiveFailures",
     "counts",
-    "waiting",
-    "templateHash",
 )
 
 
@@ -45,7 +44,8 @@ def differences(outcome: Outcome, faultless: Outcome) -> list[str]:
     """
     mine, others = _documents(outcome), _documents(faultless)
     lost = _lost_by_the_mark(outcome, faultless)
-    if lost:
+    if forgiven.lost_between_mark_and_create(outcome, lost):
+        assert lost is not None
         for document in (*mine.values(), *others.values()):
             document["counts"] = sum(document["counts"].values())
             for name in (f"run due {rfc3339.show(lost)}", *AFTER_LOST):
@@ -66,9 +66,14 @@ def differences(outcome: Outcome, faultless: Outcome) -> list[str]:
         ("was created", _jobs_ever(outcome), _jobs_ever(faultless)),
     ):
         found += [f"{job} {what}, and without faults not" for job in sorted(ours_ - theirs_)]
-        missing = [job for job in sorted(theirs_ - ours_) if due_in(job.split()[0]) != lost]
+        missing = [job for job in sorted(theirs_ - ours_) if _due_of(job) != lost]
         found += [f"{job} {what} without faults only" for job in missing]
     return found
+
+
+def _due_of(job: str) -> Instant:
+    """Of a line that `_jobs` or `_jobs_ever` made."""
+    return due_in(job.split()[0].split("/")[1])
 
 
 def _lost_by_the_mark(outcome: Outcome, faultless: Outcome) -> Instant | None:
@@ -91,9 +96,12 @@ def _documents(outcome: Outcome) -> dict[str, Json]:
 
 def _comparable(status: Json) -> Json:
     same: dict[str, Any] = {name: status.get(name) for name in SAME}
-    same["timing"] = (status.get("timing") or {}).get("hash")
-    same["suspended"] = status.get("suspendedSince") is not None
-    same["resumed"] = status.get("resumedAt") is not None
+    kept = internal(status)
+    same["waiting"] = sorted(waiting_in(status))
+    same["templateHash"] = kept.get("templateHash")
+    same["timing"] = timing_of(status).get("hash")
+    same["suspended"] = kept.get("suspendedSince") is not None
+    same["resumed"] = kept.get("resumedAt") is not None
     same["paused"] = (status.get("pause") or {}).get("reason")
     same["active"] = sorted(row["name"] for row in status.get("active") or ())
     # An adopted Job proves nothing about creates, and nothing wrong is as good as unsaid.

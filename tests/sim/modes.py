@@ -5,6 +5,7 @@ Called by the tests in this directory and by `python -m tests.sim`.
 
 from __future__ import annotations
 
+from collections import Counter
 from functools import cache
 from random import Random
 
@@ -31,10 +32,11 @@ def crash_points(number: int) -> list[CrashPoint]:
     return [CrashPoint(call, after) for call in range(calls) for after in (False, True)]
 
 
-def crash_at(number: int, point: CrashPoint) -> list[str]:
-    """Crash there, start anew, compare the ends."""
+def crash_at(number: int, point: CrashPoint) -> tuple[list[str], Counter[str]]:
+    """Crash there, start anew, compare the ends; and what was forgiven."""
     outcome = play(WORLDS[number], Trouble(crash_point=point))
-    return violations(outcome) + differences(outcome, faultless(number))
+    found = violations(outcome) + differences(outcome, faultless(number))
+    return found, outcome.forgiven
 
 
 def restart_every(number: int, steps: int) -> list[str]:

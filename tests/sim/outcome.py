@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -32,6 +33,21 @@ class Created:
     """Of its first container: which of several templates it was made from."""
 
 
+@dataclass(frozen=True, slots=True)
+class Left:
+    """What the last process says of itself at the end, before it is stopped."""
+
+    now: float
+    """By its own clock."""
+    ready: bool
+    sizes: dict[str, int]
+    tasks: int
+    documents: dict[str, Json | None]
+    """The answers to GetSchedule, by `namespace/name`, of every schedule there ever was."""
+    active: frozenset[tuple[str, int]]
+    """The answer to GetActiveRuns: (uid, due)."""
+
+
 @dataclass(slots=True)
 class Outcome:
     """The state of the world at the end, and how it came about."""
@@ -47,6 +63,9 @@ class Outcome:
     processes: list[Process] = field(default_factory=list)
     failures: list[str] = field(default_factory=list)
     history: list[str] = field(default_factory=list)
+    left: Left | None = None
+    forgiven: Counter[str] = field(default_factory=Counter)
+    """How often oracles used which exception, by its name in forgiven.py."""
     answers: list[Any] = field(default_factory=list)
     """What the operator said to those who asked it something."""
     deleted: dict[str, float] = field(default_factory=dict)

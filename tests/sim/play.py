@@ -127,6 +127,7 @@ class Play:
             if self.trouble.twins:
                 lives.append(asyncio.ensure_future(self._lives(first=100)))
             await asyncio.sleep(self.world.lasts_s)
+            self._hear_the_last()
             for life in lives:
                 if life.done():
                     life.result()
@@ -136,6 +137,14 @@ class Play:
             for process in self.outcome.processes:
                 await process.bury()
         return self.outcome
+
+    def _hear_the_last(self) -> None:
+        """What the last process knows, while it lives: buried, it holds no task any more."""
+        process = self.outcome.processes[-1]
+        try:
+            self.outcome.left = process.left()
+        except Exception as error:  # noqa: BLE001 - whatever it is, oracles have nothing to go by
+            self.fail(f"operator {process.number} cannot answer: {text_of(error)}")
 
     async def _lives(self, first: int = 0) -> None:
         """One process after another, each until it dies."""
@@ -204,7 +213,7 @@ class Play:
                         if change.kind is SCHEDULED_JOB:
                             process.changed(change.type, change.object)
                         else:
-                            process.operator.jobs[0]._listener.changed(change.type, change.object)
+                            process.operator.jobs[0].listener.changed(change.type, change.object)
             case "compact":
                 self.server.compact()
 

@@ -9,13 +9,16 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import traceback
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any
 
 from tests.sim.network import Connection, CrashPoint
+from tests.sim.outcome import Left
 from tests.sim.server import Json
 
 from evenkeel.app import Operator
+from evenkeel.core.effects import Answer
+from evenkeel.core.messages import GetActiveRuns, GetSchedule, Message
 from evenkeel.kube.api import schedules_path
 from evenkeel.kube.listener import ScheduleListener
 from evenkeel.kube.reflector import Reflector
@@ -23,6 +26,9 @@ from evenkeel.settings import Settings
 
 if TYPE_CHECKING:
     from tests.sim.play import Play
+
+STEPS_TO_AN_ANSWER = 50
+"""A question waits behind what is in the inbox."""
 
 CURRENT: contextvars.ContextVar[Process | None] = contextvars.ContextVar("process", default=None)
 """Whose code is running; none: the world's own."""
@@ -75,6 +81,10 @@ class Process:
         """As kopf."""
         self.listener.see(kind, item)
 
+    def sizes(self) -> dict[str, int]:
+        """Nothing."""
+        return {}
+
     def _count_steps(self) -> None:
         scheduler, step = self.operator.scheduler, self.operator.scheduler.step
 
@@ -116,6 +126,37 @@ class Process:
     def stop(self) -> None:
         """SIGTERM."""
         self.operator.stop()
+
+    def left(self) -> Left:
+        """What it says of itself. Its sizes first: a question is a message, too."""
+        sizes, tasks = self.operator.sizes(), len(self.tasks)
+        outcome = self.play.outcome
+        keys = {
+            f"{item['metadata']['namespace']}/{item['metadata']['name']}"
+            for item in outcome.schedules.values()
+        }
+        active = self._ask(GetActiveRuns)
+        return Left(
+            now=self.clock.now(),
+            ready=self.operator.scheduler.ready,
+            sizes=sizes,
+            tasks=tasks,
+            documents={
+                key: self._ask(lambda asked, key=key: GetSchedule(asked, key))
+                for key in sorted(keys)
+            },
+            active=frozenset((run.uid, run.due) for _, run, *_ in active),
+        )
+
+    def _ask(self, question: Callable[[object], Message]) -> Any:
+        """By a message, as everybody does; its loop runs no more, so it is stepped by hand."""
+        scheduler, asked = self.operator.scheduler, object()
+        assert scheduler.inbox.offer(question(asked))
+        for _ in range(STEPS_TO_AN_ANSWER):
+            for effect in scheduler.step(self.clock.now(), self.clock.monotonic()).effects:
+                if isinstance(effect, Answer) and effect.ask is asked:
+                    return effect.value
+        raise AssertionError("a question without an answer")
 
     async def bury(self) -> None:
         self.connection.dead = True

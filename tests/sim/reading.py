@@ -1,4 +1,4 @@
-"""What oracles read in an outcome: its schedules and timings, and what a Job's name says."""
+"""What oracles read in an outcome: its schedules, timings and stored statuses."""
 
 from __future__ import annotations
 
@@ -11,20 +11,118 @@ from tests.sim.outcome import Created, Outcome
 from tests.sim.server import SCHEDULED_JOB, Json
 
 from evenkeel import rfc3339
-from evenkeel.model import Instant, Interval, Schedule, Timing
+from evenkeel.model import BY_SCHEDULE, Instant, Interval, Schedule, Timing
+from evenkeel.resource.job import due_of
 from evenkeel.resource.read import read
 from evenkeel.resource.timing import timing_from_fields, timing_hash
 from evenkeel.when import compile_timing
 
 EVER = 1 << 60
 
+# --- statuses -------------------------------------------------------------------------------------
+
+
+def internal(status: Json) -> Json:
+    """What a status holds for the operator alone: mark, timing, waiting and the like."""
+    kept: Json = status.get("internal") or status
+    return kept
+
+
+def mark_of(status: Json) -> Instant | None:
+    """Every due time up to here has a verdict or waits."""
+    mark = internal(status).get("mark")
+    return read_instant(mark) if mark else None
+
+
+def waiting_in(status: Json) -> set[Instant]:
+    """Due times of scheduled runs that wait for their create."""
+    rows = internal(status).get("waiting") or ()
+    rows = [{"due": row} if isinstance(row, str) else row for row in rows]
+    return {read_instant(row["due"]) for row in rows if row.get("kind", BY_SCHEDULE) == BY_SCHEDULE}
+
+
+def active_in(status: Json) -> set[Instant]:
+    """Due times of the runs whose Jobs a status names."""
+    return {due_in(row["name"]) for row in status.get("active") or ()}
+
+
+def due_in(name: str) -> Instant:
+    """The due time in a Job's name."""
+    due = due_of(name)
+    assert due is not None, name
+    return due
+
+
+def timing_of(status: Json) -> Json:
+    """The timing in force, as stored."""
+    timing: Json = internal(status).get("timing") or {}
+    return timing
+
+
+def since_of(status: Json) -> str | None:
+    return timing_of(status).get("since")
+
+
+def condition_of(status: Json, kind: str) -> Json:
+    """One of its conditions; empty: it has none of that type."""
+    rows = status.get("conditions") or ()
+    return next((row for row in rows if row["type"] == kind), {})
+
+
+def refused_since(status: Json) -> Instant | None:
+    """Since when the spec could not be accepted."""
+    condition = condition_of(status, "ScheduleAccepted")
+    if condition.get("status") != "False":
+        return None
+    return read_instant(condition["lastTransitionTime"])
+
+
+# --- schedules ------------------------------------------------------------------------------------
+
 
 def alive(outcome: Outcome) -> Iterator[tuple[str, Json, Json]]:
     """Schedules that exist at the end and have a status with a mark."""
     for item in outcome.server.objects[SCHEDULED_JOB].values():
         status = item.get("status") or {}
-        if status.get("mark"):
+        if mark_of(status) is not None:
             yield item["metadata"]["uid"], item, status
+
+
+def is_halted(item: Json, status: Json) -> bool:
+    """Suspended, paused or refused: nothing of it may begin."""
+    return bool(
+        item["spec"].get("suspend") or status.get("pause") or refused_since(status) is not None
+    )
+
+
+def faults_of(outcome: Outcome) -> set[str]:
+    """What may happen to a request in this play."""
+    weather = outcome.processes[0].play.weather
+    return set(getattr(weather, "calls", ()))
+
+
+def has_pending_deadline(outcome: Outcome, uid: str) -> bool:
+    return any(one["spec"].get("pendingDeadlineSeconds") for one in outcome.specs[uid])
+
+
+def ttl_of(item: Json) -> int | None:
+    """When a Job of it vanishes by itself, counted from the Job's end."""
+    ttl_s: int | None = item["spec"]["jobTemplate"]["spec"].get("ttlSecondsAfterFinished")
+    return ttl_s
+
+
+def may_vanish(item: Json) -> bool:
+    """Jobs that vanish by themselves may do so unseen: such a run is lost."""
+    return ttl_of(item) is not None
+
+
+def name_of(outcome: Outcome, uid: str) -> str:
+    """`namespace/name`."""
+    metadata = outcome.schedules[uid]["metadata"] if uid in outcome.schedules else {}
+    return f"{metadata.get('namespace')}/{metadata.get('name')}"
+
+
+# --- timings --------------------------------------------------------------------------------------
 
 
 def timings_in_force(outcome: Outcome, uid: str) -> list[tuple[Any, Instant, Instant]]:
@@ -34,12 +132,12 @@ def timings_in_force(outcome: Outcome, uid: str) -> list[tuple[Any, Instant, Ins
     # Nothing before its creation, and nothing twice, even where a clock that was set says so.
     mark = read_instant(outcome.schedules[uid]["metadata"]["creationTimestamp"])
     for _, status in outcome.statuses[uid]:
-        passed, mark = mark, max(mark, read_instant(status["mark"]) if status.get("mark") else 0)
-        told = timing_from_fields((status.get("timing") or {}).get("fields"))
+        passed, mark = mark, max(mark, mark_of(status) or 0)
+        told = timing_from_fields(timing_of(status).get("fields"))
         if told is None:
             continue
         timing = with_its_phase(told, status)
-        since = max(read_instant(status["timing"]["since"]), passed)
+        since = max(read_instant(since_of(status) or ""), passed)
         if timing is None:
             if spans:
                 spans[-1] = (*spans[-1][:2], min(spans[-1][2], since))
@@ -59,9 +157,10 @@ def marks_ahead_of_an_edit(outcome: Outcome, uid: str) -> Iterator[tuple[Instant
     lies after `since`: somewhere between that of the status before and that of the first one after
     it. Which of the two timings it was by, nobody can say there."""
     for (_, old), (_, new) in itertools.pairwise(outcome.statuses[uid]):
-        edited, marks = since_of(old) != since_of(new), (old.get("mark"), new.get("mark"))
-        if edited and all(marks) and (since_of(new) or "") < marks[0]:
-            yield read_instant(marks[0]), read_instant(marks[1])
+        before, after, since = mark_of(old), mark_of(new), since_of(new)
+        edited = since_of(old) != since and before is not None and after is not None
+        if edited and (read_instant(since) if since else 0) < before:
+            yield before, after
 
 
 def wished_between(outcome: Outcome, uid: str, old: Json, new: Json) -> list[Timing]:
@@ -90,7 +189,7 @@ def every_timing_was_told(outcome: Outcome, uid: str) -> bool:
     """Whether each timing that users wished for stands in some stored status. Any edit of a placed
     one may be a resume, which chooses a phase anew: then one that was stored since it was seen."""
     told = [
-        ((status.get("timing") or {}).get("hash"), status.get("observedGeneration", 0))
+        (timing_of(status).get("hash"), status.get("observedGeneration", 0))
         for _, status in outcome.statuses[uid]
     ]
     wished = (read(item) for item in outcome.specs[uid])
@@ -126,57 +225,26 @@ def _may_choose_a_phase(outcome: Outcome, uid: str) -> Iterator[int]:
 
 
 def was_due(outcome: Outcome, job: Created) -> bool:
-    """By any of the specs there were; which of them the operator had seen is not known here. Nor
-    is a phase that no status told of: its process died before, or no write of it came through."""
+    """By any of the specs there were, or a phase that a status told of. Which of the specs the
+    operator had seen is not known here."""
     schedules = (read(item) for item in outcome.specs[job.uid])
     timings = [schedule.timing for schedule in schedules if isinstance(schedule, Schedule)]
     fixed = [timing for timing in timings if with_its_phase(timing, {}) is not None]
     phased = [timing for timing, _, _ in timings_in_force(outcome, job.uid)]
-    lost = len(outcome.processes) > 1 or not every_timing_was_told(outcome, job.uid)
-    untold = lost and len(fixed) < len(timings)
-    return untold or any(was_due_by(timing, job) for timing in fixed + phased)
+    return any(was_due_by(timing, job) for timing in fixed + phased)
+
+
+def a_phase_is_untold(outcome: Outcome, uid: str) -> bool:
+    """Whether a phase may have been chosen that no status told of: its process died before, or no
+    write of it came through."""
+    schedules = (read(item) for item in outcome.specs[uid])
+    timings = [schedule.timing for schedule in schedules if isinstance(schedule, Schedule)]
+    placed = any(with_its_phase(timing, {}) is None for timing in timings)
+    return placed and (len(outcome.processes) > 1 or not every_timing_was_told(outcome, uid))
 
 
 def was_due_by(timing: Timing, job: Created) -> bool:
     return bool(compile_timing(timing, seed="").count(job.due, job.due + 1))
-
-
-def refused_since(status: Json) -> Instant | None:
-    """Since when the spec could not be accepted."""
-    for condition in status.get("conditions") or ():
-        if condition["type"] == "ScheduleAccepted" and condition["status"] == "False":
-            return read_instant(condition["lastTransitionTime"])
-    return None
-
-
-def faults_of(outcome: Outcome) -> set[str]:
-    weather = outcome.processes[0].play.weather
-    return set(getattr(weather, "calls", ()))
-
-
-def has_pending_deadline(outcome: Outcome, uid: str) -> bool:
-    return any(one["spec"].get("pendingDeadlineSeconds") for one in outcome.specs[uid])
-
-
-def may_vanish(item: Json) -> bool:
-    """Jobs that vanish by themselves may do so unseen: such a run is lost."""
-    spec = item["spec"]["jobTemplate"]["spec"]
-    return spec.get("ttlSecondsAfterFinished") is not None
-
-
-def due_in(name: str) -> Instant:
-    """By the stamp: minutes of at most nine digits, or seconds."""
-    stamp = name.rsplit("-", 1)[1]
-    return int(stamp) if len(stamp) > 9 else int(stamp) * 60
-
-
-def since_of(status: Json) -> str | None:
-    return (status.get("timing") or {}).get("since")
-
-
-def name_of(outcome: Outcome, uid: str) -> str:
-    metadata = outcome.schedules[uid]["metadata"] if uid in outcome.schedules else {}
-    return f"{metadata.get('namespace')}/{metadata.get('name')}"
 
 
 def read_instant(text: str) -> Instant:

@@ -11,6 +11,7 @@ import orjson
 from tests.sim.controllers import run_of
 from tests.sim.outcome import Created, Outcome
 from tests.sim.process import CURRENT
+from tests.sim.reading import internal
 from tests.sim.server import JOB, SCHEDULED_JOB, Change
 
 
@@ -73,7 +74,8 @@ class Record:
         more: Mapping[str, Any] = {}
         if change.kind is SCHEDULED_JOB:
             keys = ("mark", "counts", "waiting", "active", "recent", "pause")
-            more = {key: status[key] for key in keys if status.get(key)}
+            told = {**status, **internal(status)}
+            more = {key: told[key] for key in keys if told.get(key)}
         elif change.kind is JOB:
             more = {"conditions": [c["type"] for c in status.get("conditions") or ()]}
         self.note(f"    {change.type} {change.kind.name} {where} {_short(more)}")

@@ -12,7 +12,6 @@ few refusals that the operator must tell apart, no users, no API discovery.
 from __future__ import annotations
 
 import base64
-import copy
 import email.utils
 import re
 from collections.abc import Callable, Mapping
@@ -84,7 +83,13 @@ class Request:
     verb: str
     path: str
     status: int
-    note: str = ""
+    created: Json | None = None
+    """The object that was to be created, dry runs excepted."""
+
+    @property
+    def note(self) -> str:
+        """The name in a create: its path does not tell."""
+        return str((self.created or {}).get("metadata", {}).get("name", ""))
 
 
 @dataclass(slots=True)
@@ -121,13 +126,16 @@ class Server:
         who: str = "",
     ) -> Reply:
         """One request, done."""
-        reply = self._route(verb, path, body, params or {}, accept)
-        self.requests.append(Request(self.now(), who, verb, path, reply.status, _note(verb, body)))
+        params = params or {}
+        item: Json = orjson.loads(body) if body else {}
+        reply = self._route(verb, path, item, params, accept)
+        created = item if verb == "POST" and "dryRun" not in params else None
+        self.requests.append(Request(self.now(), who, verb, path, reply.status, created))
         date = email.utils.formatdate(self.now(), usegmt=True)
         return Reply(reply.status, reply.body, {"Date": date, **reply.headers})
 
     def _route(
-        self, verb: str, path: str, body: bytes | None, params: Mapping[str, str], accept: str
+        self, verb: str, path: str, body: Json, params: Mapping[str, str], accept: str
     ) -> Reply:
         if path == "/version":
             return _reply(200, {"major": "1", "minor": "36"})
@@ -142,11 +150,11 @@ class Server:
             case "GET", True:
                 return self._get(kind, ns, name)
             case "POST", False:
-                return self._create(kind, ns, orjson.loads(body or b"{}"), params)
+                return self._create(kind, ns, body, params)
             case "PATCH", True:
-                return self._patch(kind, ns, name, part, orjson.loads(body or b"{}"))
+                return self._patch(kind, ns, name, part, body)
             case "DELETE", True:
-                return self._delete(kind, ns, name, orjson.loads(body or b"{}"))
+                return self._delete(kind, ns, name, body)
         return _status(405, "MethodNotAllowed", f"{verb} is not supported here")
 
     def _get(self, kind: Kind, ns: str, name: str) -> Reply:
@@ -165,13 +173,12 @@ class Server:
             return _status(409, "AlreadyExists", f'{kind.resource} "{name}" already exists')
         if kind is JOB and (refused := _invalid_job(item)) is not None:
             return refused
-        created = copy.deepcopy(item)
-        created.pop("status", None)
+        created = {key: value for key, value in item.items() if key != "status"}
         if kind is JOB:
             created["status"] = {}
         # By name and count, so that it is the same in a run with faults and in one without.
         count = self._uids[kind.plural, ns, name] = self._uids.get((kind.plural, ns, name), 0) + 1
-        created["metadata"] |= {
+        created["metadata"] = item["metadata"] | {
             "namespace": ns,
             "uid": f"{kind.name}-{ns}-{name}-{count}",
             "creationTimestamp": rfc3339.show(int(self.now())),
@@ -196,18 +203,17 @@ class Server:
             )
         if (refused := self.refuse("PATCH", kind, ns, old)) is not None:
             return refused
-        new = copy.deepcopy(old)
         if part == "status":
-            _merge(new.setdefault("status", {}), patch.get("status") or {})
+            new = old | {"status": _merged(old.get("status"), patch.get("status") or {})}
         else:
             wanted = {key: value for key, value in patch.items() if key != "status"}
-            metadata = dict(wanted.pop("metadata", None) or {})
+            metadata = dict(wanted.get("metadata") or {})
             for key in _OUR_METADATA:
                 metadata.pop(key, None)
-            _merge(new, wanted)
-            _merge(new["metadata"], metadata)
+            new = _merged(old, wanted | {"metadata": metadata})
         if kind.has_status and new.get("spec") != old.get("spec"):
-            new["metadata"]["generation"] += 1
+            generation = old["metadata"]["generation"] + 1
+            new["metadata"] = new["metadata"] | {"generation": generation}
         if new != old:  # a patch that changes nothing writes nothing
             new = self._write("MODIFIED", kind, new)
         return _reply(200, new)
@@ -363,17 +369,16 @@ def selected(item: Json, params: Mapping[str, str]) -> bool:
     return True
 
 
-def _merge(target: Json, patch: Json) -> None:
-    """RFC 7386: null removes, objects join, everything else replaces."""
+def _merged(target: Any, patch: Json) -> Json:
+    """RFC 7386: null removes, objects join, everything else replaces. What is stored stays as it
+    is: watches and tests hold older versions of it."""
+    new = dict(target) if isinstance(target, dict) else {}
     for key, value in patch.items():
         if value is None:
-            target.pop(key, None)
-        elif isinstance(value, dict):
-            if not isinstance(target.get(key), dict):
-                target[key] = {}
-            _merge(target[key], value)
+            new.pop(key, None)
         else:
-            target[key] = value
+            new[key] = _merged(new.get(key), value) if isinstance(value, dict) else value
+    return new
 
 
 def _in_list(kind: Kind, item: Json, accept: str) -> bytes:
@@ -419,10 +424,3 @@ def _status(code: int, reason: str, message: str) -> Reply:
 
 def _reply(code: int, body: Json) -> Reply:
     return Reply(code, orjson.dumps(body))
-
-
-def _note(verb: str, body: bytes | None) -> str:
-    """The name in a create: its path does not tell."""
-    if verb != "POST" or body is None:
-        return ""
-    return str((orjson.loads(body).get("metadata") or {}).get("name", ""))

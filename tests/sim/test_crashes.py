@@ -1,5 +1,7 @@
 """Modes 1 and 2: crashes at every call of small worlds, and restarts every few steps."""
 
+from collections import Counter
+
 import pytest
 from tests.sim import modes
 from tests.sim.oracles import violations
@@ -8,6 +10,9 @@ from tests.sim.worlds import ENDS, WORLDS
 
 NUMBERS = range(len(WORLDS))
 NAMES = [world.name for world in WORLDS]
+
+FORGIVEN = {"Jobs that vanish soon are marked first": {"lost_between_mark_and_create": 4}}
+"""All crash points of a world together; every other world needs nothing."""
 
 MEANT_TO_WAIT = {
     "Queue keeps the order and drops what is too much",
@@ -49,12 +54,15 @@ def test_undisturbed_every_run_is_created_at_its_due_time(name: str) -> None:
 @pytest.mark.parametrize("number", NUMBERS, ids=NAMES)
 def test_wherever_it_crashes_the_end_is_the_same(number: int) -> None:
     """Before and after every single API call, exhaustively."""
-    wrong = {
-        f"call {point.call} {'after' if point.after else 'before'}": found
-        for point in modes.crash_points(number)
-        if (found := modes.crash_at(number, point))
-    }
+    wrong: dict[str, list[str]] = {}
+    forgiven: Counter[str] = Counter()
+    for point in modes.crash_points(number):
+        found, uses = modes.crash_at(number, point)
+        forgiven += uses
+        if found:
+            wrong[f"call {point.call} {'after' if point.after else 'before'}"] = found
     assert wrong == {}
+    assert forgiven == FORGIVEN.get(NAMES[number], {})
 
 
 @pytest.mark.parametrize("steps", modes.STEPS)

@@ -55,7 +55,8 @@ def test_3_a_deletion_that_no_watch_tells_is_found_by_the_next_list() -> None:
     outcome = with_faults(story, Rule("WATCH", "scheduledjobs", "hang"))
 
     assert max(job.at for job in outcome.jobs.values()) < NEW_YEAR + 25 + 15 * 1.5 + 10
-    assert not outcome.processes[-1].operator.scheduler.state.entries
+    assert outcome.left is not None
+    assert outcome.left.sizes["scheduler: schedules"] == 0
 
 
 # --- 4: stale -------------------------------------------------------------------------------------

@@ -6,6 +6,7 @@ import pytest
 from tests.sim.network import Rule, Scripted, Weather
 from tests.sim.outcome import Outcome
 from tests.sim.play import Trouble, play
+from tests.sim.reading import since_of, timing_of
 from tests.sim.scenario import DAY_S, JOBS, TWENTY, counts, dues, right, world
 from tests.sim.server import Json
 from tests.sim.world import NEW_YEAR, create, every, patch, template
@@ -87,9 +88,9 @@ def test_an_edited_timing_is_what_the_next_process_finds_in_the_status() -> None
     outcome = right(play(story, Trouble(kills=((45, 50 - 45 + 12),))))
 
     assert dues(outcome) == [20, 40, 60, 80]
-    assert outcome.status("a")["timing"]["fields"].keys() >= {"interval"}
-    assert "hourly" not in outcome.status("a")["timing"]["fields"]
-    assert outcome.status("a")["timing"]["since"] == rfc3339.show(NEW_YEAR + 10)
+    assert timing_of(outcome.status("a"))["fields"].keys() >= {"interval"}
+    assert "hourly" not in timing_of(outcome.status("a"))["fields"]
+    assert since_of(outcome.status("a")) == rfc3339.show(NEW_YEAR + 10)
 
 
 def test_26_stopped_in_the_middle_of_a_herd_the_next_process_finishes_the_rest() -> None:

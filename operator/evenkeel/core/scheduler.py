@@ -99,6 +99,30 @@ class Scheduler:
         known = self.state.entries.get(uid) or self.state.closed.get(uid)
         return known.ns if known else ""
 
+    def sizes(self) -> dict[str, int]:
+        """How many things are kept, by what they are. What is gone must not be counted in here for
+        long: a number that only grows is a leak."""
+        state = self.state
+        entries = state.entries.values()
+        runs = [run for entry in entries for run in entry.runs.values()]
+        return {
+            "schedules": len(state.entries),
+            "schedules not admitted": len(state.unadmitted),
+            "Jobs without a schedule": sum(map(len, state.job_facts.values())),
+            "runs": len(runs),
+            "prepared runs": sum(run.prepared for run in runs),
+            "queued runs": sum(len(entry.queue) for entry in entries),
+            "ended runs": len(state.ended),
+            "agenda": len(state.agenda),
+            "unwanted creates": sum(len(entry.unwanted) for entry in entries),
+            "decided due times": sum(len(entry.decided) for entry in entries),
+            "finished Jobs": sum(len(entry.finished_jobs) for entry in entries),
+            # Those whose run is told of by a stored status: nothing is left to wait for.
+            "Jobs to delete": sum(
+                revision <= entry.written for entry in entries for revision, _, _ in entry.to_delete
+            ),
+        }
+
     # --- 1 --------------------------------------------------------------------------------------
 
     def _rebuild_index(self) -> None:

@@ -146,6 +146,14 @@ class Errands:
         """A schedule whose handler raised is read as at a restart: the object, then its Jobs."""
         self._checks.spawn(self._read(effect))
 
+    def sizes(self) -> dict[str, int]:
+        """How many things are kept, by what they are."""
+        return {
+            "templates to prove": len(self._wanted_template),
+            "dry runs": len(self._proofs),
+            "Jobs to find": len(self._finding),
+        }
+
     def confirm_time(self, effect: ConfirmTime) -> None:
         """What does the API server's clock say?"""
         self._checks.spawn(self._ask_time())

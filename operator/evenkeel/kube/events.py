@@ -137,6 +137,10 @@ class Events:
             self._lanes[ns] = self._lanes.pop(ns)  # to the end: others come first next time
         return waiting.event
 
+    def sizes(self) -> dict[str, int]:
+        """How many things are kept, by what they are."""
+        return {"Events that wait": self._queue.qsize(), "Events sent": len(self._sent)}
+
     async def run(self) -> None:
         """Send until cancelled."""
         async with asyncio.TaskGroup() as sending:

@@ -43,6 +43,10 @@ class JobsListener:
             self._known[fact.ref.uid] = fact
             self._inbox.hint(fact.ref.uid, JobSeen(fact))
 
+    def sizes(self) -> dict[str, int]:
+        """How many things are kept, by what they are."""
+        return {"Jobs": len(self._known)}
+
     def _disowned(self, item: dict[str, Any]) -> None:
         """Was it ours? Somebody took its owner away, or gave it another one: its run would wait for
         ever."""

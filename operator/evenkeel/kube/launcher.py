@@ -112,6 +112,15 @@ class Launcher:
         """Creates in flight."""
         return len(self._creates)
 
+    def sizes(self) -> dict[str, int]:
+        """How many things are kept, by what they are."""
+        return {
+            "bodies": len(self._bodies) + len(self._to_render),
+            "creates that wait": len(self._lanes),
+            "creates in flight": len(self._creates),
+            "withdrawn creates": len(self._unwanted),
+        }
+
     # --- what the scheduler says ------------------------------------------------------------------
 
     def prepare(self, effect: Prepare) -> None:

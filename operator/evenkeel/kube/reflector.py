@@ -39,6 +39,9 @@ class Listener(Protocol):
     def changed(self, kind: str, item: dict[str, Any]) -> None:
         """ADDED, MODIFIED or DELETED."""
 
+    def sizes(self) -> dict[str, int]:
+        """How many things are kept, by what they are."""
+
 
 class Gone(Exception):
     """410: the version is too old, a list is needed."""
@@ -63,7 +66,7 @@ class Reflector:
     ) -> None:
         self._api = api
         self._path = path
-        self._listener = listener
+        self.listener = listener
         self._now = now
         self._params = dict(params or {})
         self._on_restart = on_restart
@@ -125,7 +128,7 @@ class Reflector:
             self._answered_at = self._time()
             page = _checked(reply).json()
             items = page.get("items") or ()
-            found += [read for item in items if (read := self._listener.read(item)) is not None]
+            found += [read for item in items if (read := self.listener.read(item)) is not None]
             metadata = page.get("metadata") or {}
             if not metadata.get("resourceVersion"):
                 # A proxy's own page with status 200, say: an empty list would lose every run.
@@ -134,7 +137,7 @@ class Reflector:
                 break
             params["continue"] = metadata["continue"]
         self._hear()
-        self._listener.listed(found, listed_at)
+        self.listener.listed(found, listed_at)
         self._version = metadata["resourceVersion"]
 
     async def _watch(self) -> None:
@@ -175,7 +178,7 @@ class Reflector:
         except (orjson.JSONDecodeError, KeyError, TypeError, AttributeError) as error:
             raise NoAnswer("half a line, or none of a watch") from error
         if kind != "BOOKMARK":
-            self._listener.changed(kind, item)
+            self.listener.changed(kind, item)
 
 
 def _checked(reply: Reply) -> Reply:

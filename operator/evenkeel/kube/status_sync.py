@@ -128,6 +128,16 @@ class StatusSync:
         since = self._clock.monotonic() - by_s
         return {each.ns for each in self._unstored.values() if each.since < since}
 
+    def sizes(self) -> dict[str, int]:
+        """How many things are kept, by what they are."""
+        return {
+            "statuses that wait": len(self._waiting),
+            "times of writes": len(self._written_at),
+            "failed writes": len(self._failures),
+            "versions": len(self._versions),
+            "stored revisions": len(self._stored),
+        }
+
     def dirty(self, uid: str) -> None:
         """The status of this schedule has changed."""
         if uid not in self._waiting:
