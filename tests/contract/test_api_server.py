@@ -191,6 +191,44 @@ class Contract:
         assert new["metadata"]["generation"] == 1
         assert newer(new, old)
 
+    async def test_a_status_that_the_schema_does_not_take_is_refused_and_not_stored(self) -> None:
+        old = await self.new_schedule("invalid")
+        path = f"{self.schedules}/invalid/status"
+        condition = {
+            "status": "True",
+            "reason": "Foreign",
+            "message": "",
+            "lastTransitionTime": "2026-03-02T10:00:00Z",
+        }
+
+        answers = [
+            await self.patch(path, {"status": status})
+            for status in (
+                {"conditions": [condition | {"type": f"X{number}"} for number in range(17)]},
+                {"conditions": [condition | {"type": "X", "status": "Perhaps"}]},
+                {"conditions": [{"type": "X", "status": "True"}]},
+                {"consecutiveFailures": 2**63},
+                {"consecutiveFailures": "5"},
+                {"recent": {"due": "2026-03-02T10:00:00Z"}},
+                {"recent": [{"state": "failed"}]},
+            )
+        ]
+
+        assert [(reply.status, reply.reason) for reply in answers] == [(422, "Invalid")] * 7
+        now = (await self.get(f"{self.schedules}/invalid")).json()
+        assert now.get("status") == old.get("status")
+
+    async def test_a_status_at_the_edge_of_its_schema_is_stored(self) -> None:
+        await self.new_schedule("edge")
+
+        reply = await self.patch(
+            f"{self.schedules}/edge/status",
+            {"status": {"consecutiveFailures": 2**63 - 1, "pause": None, "unknown": [1]}},
+        )
+
+        assert reply.status == 200
+        assert reply.json()["status"] == {"consecutiveFailures": 2**63 - 1, "unknown": [1]}
+
     async def test_an_answer_carries_the_version_that_was_written(self) -> None:
         await self.new_schedule("version")
 

@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import orjson
+from tests.sim.schema import refusals, status_schema
 
 from evenkeel import rfc3339
 from evenkeel.kube.api import JSON, Reply
@@ -204,7 +205,10 @@ class Server:
         if (refused := self.refuse("PATCH", kind, ns, old)) is not None:
             return refused
         if part == "status":
-            new = old | {"status": _merged(old.get("status"), patch.get("status") or {})}
+            status = _merged(old.get("status"), patch.get("status") or {})
+            if kind is SCHEDULED_JOB and (refused := _invalid_status(name, status)) is not None:
+                return refused
+            new = old | {"status": status}
         else:
             wanted = {key: value for key, value in patch.items() if key != "status"}
             metadata = dict(wanted.get("metadata") or {})
@@ -400,6 +404,13 @@ def _invalid_job(item: Json) -> Reply | None:
         f'Job.batch "{name}" is invalid: spec.template.spec.restartPolicy: Required value: valid '
         'values: "OnFailure", "Never"',
     )
+
+
+def _invalid_status(name: str, status: Json) -> Reply | None:
+    """What the CRD's schema refuses."""
+    wrong = ", ".join(refusals(status, status_schema(), "status"))
+    message = f'ScheduledJob.evenkeel.dev "{name}" is invalid: {wrong}'
+    return _status(422, "Invalid", message) if wrong else None
 
 
 def _not_found(kind: Kind, name: str) -> Reply:
