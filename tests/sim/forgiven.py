@@ -95,6 +95,14 @@ def user_deleted_the_job(outcome: Outcome, *jobs: Created) -> bool:
     return any(job.deleted_by == "user" for job in jobs)
 
 
+@forgiven(a_play=1_000, a_thousand=700)
+def status_was_forged(outcome: Outcome, *uids: str) -> bool:
+    """Somebody wrote nonsense into the stored status of this schedule, and the operator that read
+    it may believe of it what could be true: what that schedule counts and runs is apart. It must
+    go on, heal, and disturb no other."""
+    return any(uid in outcome.forged for uid in uids)
+
+
 # --- creates --------------------------------------------------------------------------------------
 
 

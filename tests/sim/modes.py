@@ -9,12 +9,13 @@ from collections import Counter
 from functools import cache
 from random import Random
 
+from tests.sim import unstored
 from tests.sim.differences import differences
 from tests.sim.network import CrashPoint
 from tests.sim.oracles import violations
 from tests.sim.outcome import Outcome
 from tests.sim.play import Trouble, play
-from tests.sim.world import World, from_seed
+from tests.sim.world import UNSTORED_FROM, World, from_seed
 from tests.sim.worlds import WORLDS
 
 STEPS = (1, 2, 3, 5, 7, 11)
@@ -51,8 +52,17 @@ def restart_every(number: int, steps: int) -> list[str]:
 
 def storm(seed: int, *, verbose: bool = False) -> tuple[list[str], Outcome]:
     """A world, a weather and crashes by seed; then calm, in which all must come right."""
+    if seed >= UNSTORED_FROM:
+        return _unstored(seed, verbose=verbose)
     world = from_seed(seed)
     outcome = play(world, trouble_from_seed(seed, world), verbose=verbose)
+    return violations(outcome), outcome
+
+
+def _unstored(seed: int, *, verbose: bool) -> tuple[list[str], Outcome]:
+    """Statuses cannot be stored for longer than Jobs live, and the operator is killed."""
+    world, trouble, rules = unstored.from_seed(seed)
+    outcome = play(world, trouble, weather=lambda _: unstored.weather(rules), verbose=verbose)
     return violations(outcome), outcome
 
 

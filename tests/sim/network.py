@@ -42,8 +42,8 @@ class Weather:
         """What happens to a stream that is opened."""
         return ""
 
-    def of_event(self, now: float) -> str:
-        """What happens to an event on its way: late, twice, swap, cut."""
+    def of_event(self, now: float, path: str = "") -> str:
+        """What happens to an event on its way: late, twice, swap, cut, mute."""
         return ""
 
     def delay_s(self) -> float:
@@ -83,7 +83,8 @@ class Storm(Weather):
     partitions: list[tuple[float, float]] = field(default_factory=list)
 
     @classmethod
-    def from_seed(cls, rng: Random, *, until_s: float) -> Storm:
+    def from_seed(cls, rng: Random, *, until_s: float, mute: bool = False) -> Storm:
+        """`mute`: the watch of Jobs may fall silent for ever."""
         storm = cls(rng, until_s)
         level = rng.choice((0.02, 0.08, 0.25))
         for faults, chosen in (
@@ -97,6 +98,8 @@ class Storm(Weather):
         if rng.random() < 0.3:
             begin = rng.uniform(5, until_s)
             storm.partitions.append((begin, min(until_s, begin + rng.uniform(2, 60))))
+        if mute and rng.random() < 0.5:
+            storm.events["mute"] = rng.choice((0.002, 0.02))
         return storm
 
     def latency_s(self) -> float:
@@ -108,8 +111,10 @@ class Storm(Weather):
     def of_watch(self, now: float, path: str = "") -> str:
         return self._pick(self.watches, now)
 
-    def of_event(self, now: float) -> str:
-        return self._pick(self.events, now)
+    def of_event(self, now: float, path: str = "") -> str:
+        fault = self._pick(self.events, now)
+        # The other stream stands for kopf's, which has time-outs of its own.
+        return "" if fault == "mute" and "/jobs" not in path else fault
 
     def delay_s(self) -> float:
         return self.rng.choice((0.05, 0.5, 3.0, 8.0))
@@ -160,8 +165,8 @@ class Scripted(Weather):
     def of_watch(self, now: float, path: str = "") -> str:
         return self.of_call("WATCH", path, now)
 
-    def of_event(self, now: float) -> str:
-        return self.of_call("EVENT", "", now)
+    def of_event(self, now: float, path: str = "") -> str:
+        return self.of_call("EVENT", path, now)
 
 
 @dataclass(slots=True)
@@ -316,6 +321,7 @@ class _Stream:
         self._server = server
         self._weather = weather
         self._params = params
+        self._path = path
         self._fault = fault
         self._refusal = refusal
         self._kind, self._ns = parse_watch(path)
@@ -353,6 +359,8 @@ class _Stream:
             return
         if self._fault == "empty":
             return
+        if self._fault == "mute":
+            await _nothing_for_ever()
         if self._fault == "hang":
             # When the storm is over the broken connection is reset, if nobody gave it up before.
             heals_s = getattr(weather, "until_s", float("inf")) - loop.time() + 5
@@ -362,8 +370,14 @@ class _Stream:
             self._changed.clear()
             pending = self._pending
             while pending:
-                taken, lines, fault = 1, [pending[0].line], weather.of_event(loop.time())
-                if fault == "late":
+                taken, lines, fault = (
+                    1,
+                    [pending[0].line],
+                    weather.of_event(loop.time(), self._path),
+                )
+                if fault == "mute":
+                    await _nothing_for_ever()
+                elif fault == "late":
                     await asyncio.sleep(weather.delay_s())
                 elif fault == "twice":
                     lines *= 2
@@ -398,6 +412,11 @@ class _Stream:
                 raise NoAnswer("connection reset") from None
             if loop.time() < until:
                 yield self._server.bookmark(self._kind)
+
+
+async def _nothing_for_ever() -> None:
+    """No event, no bookmark, no error: a connection whose session was closed below it."""
+    await asyncio.get_running_loop().create_future()
 
 
 def _apart(one: Any, other: Any) -> bool:

@@ -40,8 +40,9 @@ from tests.sim.reading import (
 from tests.sim.server import JOB, SCHEDULED_JOB, Json
 
 from evenkeel import rfc3339
-from evenkeel.model import ENDED, At, Instant, RunId
+from evenkeel.model import ENDED, At, Instant, RunId, Schedule
 from evenkeel.resource.job import job_name
+from evenkeel.resource.read import read
 from evenkeel.resource.timing import timing_from_fields
 from evenkeel.when import compile_timing
 
@@ -50,6 +51,9 @@ QUIET_S = 12
 
 GONE_S = 60
 """Until a deletion that no watch told of is found, and what belonged to the schedule is gone."""
+
+HEALS_S = 60
+"""Until a schedule goes on whose status was forged."""
 
 DECISIONS = ("skipped", "missed")
 
@@ -74,6 +78,8 @@ def violations(outcome: Outcome) -> list[str]:
         _nothing_by_a_timing_that_a_mistake_ended,
     ):
         found += [wrong for wrong in oracle(outcome) if not forgiven.two_writers(outcome)]
+    found += _no_status_is_refused(outcome)
+    found += _forged_ones_go_on(outcome)
     found += _all_is_known(outcome)
     found += no_hot_loop(outcome)
     found += nothing_is_left_over(outcome)
@@ -90,6 +96,8 @@ def _one_job_per_run(outcome: Outcome) -> Iterator[str]:
     for job in outcome.jobs.values():
         runs[job.uid, job.due].append(job)
     for (uid, due), jobs in runs.items():
+        if forgiven.status_was_forged(outcome, uid):
+            continue
         jobs.sort(key=lambda job: job.at)
         where = f"{name_of(outcome, uid)} due {rfc3339.show(due)}"
         attempts = [job.attempt for job in jobs]
@@ -119,7 +127,9 @@ def _never_before_its_time(outcome: Outcome) -> Iterator[str]:
         if job.at < job.due and not forgiven.clock_was_set(outcome):
             yield f"{job.name} was created {job.due - job.at:.3f} s early"
         created = read_instant(outcome.schedules[job.uid]["metadata"]["creationTimestamp"])
-        if job.due <= created and not forgiven.clock_was_set(outcome):
+        if job.due <= created and not (
+            forgiven.clock_was_set(outcome) or forgiven.status_was_forged(outcome, job.uid)
+        ):
             yield f"{job.name} was due before its schedule was created"
 
 
@@ -138,7 +148,9 @@ def _announced_before_its_create(outcome: Outcome) -> Iterator[str]:
         last = bisect.bisect_right(stored, request.at, key=lambda each: each[0]) - 1
         status = stored[last][1] if last >= 0 else {}
         announced = (mark_of(status) or 0) >= due or due in waiting_in(status) | active_in(status)
-        if not announced and not forgiven.two_writers(outcome):
+        if not (
+            announced or forgiven.two_writers(outcome) or forgiven.status_was_forged(outcome, uid)
+        ):
             yield f"{request.note} was to be created by {request.who}, and no status told of it"
 
 
@@ -147,6 +159,8 @@ def _announced_before_its_create(outcome: Outcome) -> Iterator[str]:
 
 def _never_backwards(outcome: Outcome) -> Iterator[str]:
     for uid, stored in outcome.statuses.items():
+        if forgiven.status_was_forged(outcome, uid):
+            continue
         for (_, old), (at, new) in itertools.pairwise(stored):
             where = f"{name_of(outcome, uid)} at {at - outcome.world.base:.3f}"
             for what, before, after in (
@@ -170,6 +184,8 @@ def _every_due_time_has_one_verdict(outcome: Outcome) -> Iterator[str]:
     for uid, item, status in alive(outcome):
         if not timing_of(status):
             continue  # it never had one
+        if forgiven.status_was_forged(outcome, uid):
+            continue
         told = every_timing_was_told(outcome, uid)
         for wrong in (
             *_counts_add_up(outcome, uid, status),
@@ -178,7 +194,9 @@ def _every_due_time_has_one_verdict(outcome: Outcome) -> Iterator[str]:
             if not forgiven.timing_was_never_told(outcome, told):
                 yield wrong
     for job in outcome.jobs.values():
-        if job.uid not in outcome.statuses or was_due(outcome, job):
+        if job.uid not in outcome.statuses or forgiven.status_was_forged(outcome, job.uid):
+            continue
+        if was_due(outcome, job):
             continue
         if not forgiven.phase_was_never_told(outcome, a_phase_is_untold(outcome, job.uid)):
             yield f"{job.name} was created, and was never due"
@@ -240,6 +258,8 @@ def _newest_has_a_verdict(outcome: Outcome, uid: str, item: Json, status: Json) 
 def _verdicts_are_true(outcome: Outcome) -> Iterator[str]:
     """What the status says of a run is what became of its Jobs."""
     for uid, _, status in alive(outcome):
+        if forgiven.status_was_forged(outcome, uid):
+            continue
         mine = [job for job in outcome.jobs.values() if job.uid == uid]
         for row in status.get("recent") or ():
             jobs = [job for job in mine if job.due == read_instant(row["due"])]
@@ -295,6 +315,8 @@ def _successes_are_counted(
 def _nothing_by_a_timing_that_a_mistake_ended(outcome: Outcome) -> Iterator[str]:
     """Between an edit that is refused and another timing that mends it nothing is due."""
     for uid, stored in outcome.statuses.items():
+        if forgiven.status_was_forged(outcome, uid):
+            continue
         for (_, old), (_, new) in itertools.pairwise(stored):
             refused = refused_since(old)
             if refused is None or since_of(new) == since_of(old):
@@ -316,6 +338,33 @@ def _nothing_by_a_timing_that_a_mistake_ended(outcome: Outcome) -> Iterator[str]
                     or forgiven.phase_was_never_told(outcome, untold and len(outcome.processes) > 1)
                 ):
                     yield f"{job.name} was created: by {rfc3339.show(refused)} its timing had ended"
+
+
+def _no_status_is_refused(outcome: Outcome) -> Iterator[str]:
+    """Nothing that is read anywhere makes the operator write what the schema refuses: that would
+    be refused for ever."""
+    for request in outcome.server.requests:
+        if request.status == 422 and request.verb == "PATCH" and request.who != "user":
+            yield f"{request.path} was refused at {request.at - outcome.world.base:.3f}"
+
+
+def _forged_ones_go_on(outcome: Outcome) -> Iterator[str]:
+    """A schedule whose status was forged runs again, or says why not."""
+    for uid, item, status in alive(outcome):
+        forged_at = outcome.forged.get(uid)
+        schedule = read(item)
+        if forged_at is None or is_halted(item, status) or not isinstance(schedule, Schedule):
+            continue
+        if with_its_phase(schedule.timing, {}) is None:
+            continue  # which phase it has got instead, its status says
+        begin = int(forged_at) + HEALS_S
+        due = compile_timing(schedule.timing, seed=name_of(outcome, uid)).newest(
+            begin, int(outcome.now) - QUIET_S, limit=1
+        )
+        told = [read_instant(row["due"]) for row in status.get("recent") or ()]
+        ran = [job.due for job in outcome.jobs.values() if job.uid == uid]
+        if due and max((*told, *ran), default=0) < begin:
+            yield f"{name_of(outcome, uid)}: nothing since its status was forged"
 
 
 # --- what the last process says -------------------------------------------------------------------

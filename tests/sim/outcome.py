@@ -69,6 +69,8 @@ class Outcome:
     answers: list[Any] = field(default_factory=list)
     """What the operator said to those who asked it something."""
     deleted: dict[str, float] = field(default_factory=dict)
+    forged: dict[str, float] = field(default_factory=dict)
+    """By schedule uid: when somebody wrote nonsense into its status."""
     specs: dict[str, list[Json]] = field(default_factory=dict)
     """By uid: the object at each of its generations."""
 

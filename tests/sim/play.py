@@ -11,13 +11,14 @@ from random import Random
 
 import orjson
 from tests.sim.controllers import Controllers
+from tests.sim.forged import parts
 from tests.sim.network import CrashPoint, Storm, Weather
 from tests.sim.outcome import Outcome
 from tests.sim.process import Process, owned, text_of
 from tests.sim.record import Record
 from tests.sim.server import JOB, SCHEDULED_JOB, Json, Kind, Server
 from tests.sim.virtual import SimulatedClock, VirtualLoop
-from tests.sim.world import Deed, World
+from tests.sim.world import FORGED_FROM, Deed, World
 
 import evenkeel.app
 import evenkeel.clock
@@ -100,7 +101,9 @@ class Play:
         self.weather = Weather()
         if trouble.storm is not None:
             storm_rng = Random(f"storm {trouble.storm}")
-            self.weather = Storm.from_seed(storm_rng, until_s=world.calm_from_s)
+            self.weather = Storm.from_seed(
+                storm_rng, until_s=world.calm_from_s, mute=trouble.storm >= FORGED_FROM
+            )
         self.weather_of: Callable[[int], Weather] = lambda number: self.weather
         self.outcome = Outcome(world, self.server)
         self.record = Record(self.outcome, verbose=verbose)
@@ -216,6 +219,23 @@ class Play:
                             process.operator.jobs[0].listener.changed(change.type, change.object)
             case "compact":
                 self.server.compact()
+            case "forge status":
+                self._forge(deed)
+
+    def _forge(self, deed: Deed) -> None:
+        """Whatever of it the schema takes is stored; then every operator dies. A process that lives
+        goes by what it knows, and writes that over it."""
+        item = self.server.objects[SCHEDULED_JOB].get((deed.ns, deed.name))
+        if item is None:
+            return
+        self.outcome.forged[item["metadata"]["uid"]] = self.server.now()
+        path = f"{schedules_path(deed.ns, deed.name)}/status"
+        patches = [deed.body] if deed.body else parts(Random(deed.value), self.server.now())
+        for status in patches:
+            self._ask("PATCH", path, {"status": status})
+        for process in self.outcome.processes:
+            if not process.over.is_set():
+                process.crash()
 
     def _cancel(self, schedule: Json, due_s: float) -> None:
         run = RunId(schedule["metadata"]["uid"], self.world.base + int(due_s))

@@ -9,6 +9,7 @@ from random import Random
 from typing import Any
 
 from tests.sim.controllers import Fate, run_of
+from tests.sim.network import SILENCE_S
 from tests.sim.server import Json, status_reply
 
 from evenkeel import rfc3339
@@ -28,6 +29,14 @@ PLACED_FROM = 20_000
 """From this seed on intervals are placed, and quotas and policies refuse Jobs."""
 
 
+FORGED_FROM = 60_000
+"""From this seed on a stored status may be forged, and the watch of Jobs may fall silent for ever.
+"""
+
+UNSTORED_FROM = 70_000
+"""From this seed on statuses cannot be stored for long: see unstored.py."""
+
+
 @dataclass(frozen=True, slots=True)
 class Deed:
     """Something a user, or an administrator of the cluster, does at `at_s`."""
@@ -35,7 +44,7 @@ class Deed:
     at_s: float
     what: str
     """create, patch, delete, delete job, edit job, cancel run, set clock, stop clock, mend clock,
-    block, tell again, compact."""
+    block, tell again, compact, forge status."""
     name: str = ""
     body: Json = field(default_factory=dict)
     value: float = 0.0
@@ -138,6 +147,10 @@ def from_seed(seed: int) -> World:
         jump = rng.choice((-7_200.0, -20.0, -3.0, 5.0, 45.0, 7_200.0))
         deeds.append(Deed(rng.uniform(10, chaos_s), "set clock", value=jump))
     deeds += [Deed(rng.uniform(5, chaos_s), "compact") for _ in range(rng.choice((0, 0, 1, 3)))]
+    if seed >= FORGED_FROM:
+        lasts_s += SILENCE_S  # until a watch that fell silent is given up
+        if "wall" not in tags:
+            deeds += _forgery(seed, deeds, chaos_s=chaos_s)
     deeds.sort(key=lambda deed: deed.at_s)
 
     def fate(job: Json) -> Fate:
@@ -162,6 +175,16 @@ def from_seed(seed: int) -> World:
         calm_from_s=chaos_s,
         tags=frozenset(tags),
     )
+
+
+def _forgery(seed: int, deeds: list[Deed], *, chaos_s: float) -> list[Deed]:
+    """Of one schedule, in two worlds of three."""
+    rng = Random(f"forgery {seed}")
+    if rng.random() < 0.33:
+        return []
+    made = rng.choice([deed for deed in deeds if deed.what == "create"])
+    at_s = rng.uniform(made.at_s, chaos_s)
+    return [Deed(at_s, "forge status", made.name, ns=made.ns, value=seed)]
 
 
 def _admission(seed: int, *, chaos_s: float) -> Callable[[float, Json], Reply | None]:
