@@ -70,8 +70,8 @@ test-newer-python: $(VENV)/ready ## units and the simulator on Python 3.13, from
 e2e: $(VENV)/ready ## real Pods on a real node
 	$(BIN)/python -m pytest tests/e2e $(PYTEST_FLAGS)
 
-sim: $(VENV)/ready ## simulate: SEEDS=5000 many, SEED=123 one again
-	$(BIN)/python -m tests.sim $(if $(SEED),--seed $(SEED)) $(if $(SEEDS),--seeds $(SEEDS))
+sim: $(VENV)/ready ## simulate: SEEDS=5000 FIRST=20000 many, SEED=123 one again
+	$(BIN)/python -m tests.sim $(if $(SEED),--seed $(SEED)) $(if $(SEEDS),--seeds $(SEEDS)) $(if $(FIRST),--first $(FIRST))
 
 crds: $(VENV)/ready ## write crds/ from the models
 	@$(BIN)/python -m evenkeel.resource.crd > crds/scheduledjobs.evenkeel.dev.yaml

@@ -75,7 +75,7 @@ def too_often_in_a_batch(plays: Mapping[str, int], seeds: int) -> list[str]:
 # --- the world is such that nobody could do better ------------------------------------------------
 
 
-@forgiven(a_play=150, a_thousand=140)
+@forgiven(a_play=200, a_thousand=140)
 def clock_was_set(outcome: Outcome) -> bool:
     """Somebody set the clock of the operator's machine: the operator can only go by that clock."""
     return "wall" in outcome.world.tags
@@ -137,7 +137,7 @@ def on_its_way_when_too_slow(outcome: Outcome, jobs: list[Created]) -> bool:
     return "late" in faults_of(outcome) and too_slow and undone
 
 
-@forgiven(a_play=25, a_thousand=45)
+@forgiven(a_play=30, a_thousand=45)
 def given_up_as_too_slow(outcome: Outcome, uid: str) -> bool:
     """A Job that did not start within pendingDeadlineSeconds has failed, and with faults it may be
     deleted after the next attempt was created."""

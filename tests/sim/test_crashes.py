@@ -12,7 +12,7 @@ NUMBERS = range(len(WORLDS))
 NAMES = [world.name for world in WORLDS]
 
 FORGIVEN = {"Jobs that vanish soon are marked first": {"lost_between_mark_and_create": 4}}
-"""All crash points of a world together; every other world needs nothing."""
+"""At most, at all crash points of a world together; every other world needs nothing."""
 
 MEANT_TO_WAIT = {
     "Queue keeps the order and drops what is too much",
@@ -62,7 +62,7 @@ def test_wherever_it_crashes_the_end_is_the_same(number: int) -> None:
         if found:
             wrong[f"call {point.call} {'after' if point.after else 'before'}"] = found
     assert wrong == {}
-    assert forgiven == FORGIVEN.get(NAMES[number], {})
+    assert forgiven <= Counter(FORGIVEN.get(NAMES[number], {}))
 
 
 @pytest.mark.parametrize("steps", modes.STEPS)
