@@ -44,6 +44,7 @@ from evenkeel.model import ENDED, At, Instant, RunId, Schedule
 from evenkeel.resource.job import job_name
 from evenkeel.resource.read import read
 from evenkeel.resource.timing import timing_from_fields
+from evenkeel.settings import Settings
 from evenkeel.when import compile_timing
 
 QUIET_S = 12
@@ -54,6 +55,9 @@ GONE_S = 60
 
 HEALS_S = 60
 """Until a schedule goes on whose status was forged."""
+
+PRE_SCHEDULE_S = Settings().pre_schedule_s
+"""A mark may stand so far ahead of now."""
 
 DECISIONS = ("skipped", "missed")
 
@@ -161,14 +165,16 @@ def _never_backwards(outcome: Outcome) -> Iterator[str]:
     for uid, stored in outcome.statuses.items():
         if forgiven.status_was_forged(outcome, uid):
             continue
-        for (_, old), (at, new) in itertools.pairwise(stored):
+        for (stored_at, old), (at, new) in itertools.pairwise(stored):
             where = f"{name_of(outcome, uid)} at {at - outcome.world.base:.3f}"
-            for what, before, after in (
-                ("mark", mark_of(old) or 0, mark_of(new) or 0),
-                ("lastScheduleTime", _last_schedule(old), _last_schedule(new)),
-            ):
-                if after < before:
-                    yield f"{where}: {what} went back from {before} to {after}"
+            mark, newer = mark_of(old) or 0, mark_of(new) or 0
+            # It may stand ahead of its time, and an edit, suspend or pause takes it back to theirs.
+            if newer < min(mark, int(stored_at)):
+                yield f"{where}: mark went back from {mark} to {newer}"
+            if newer > at + PRE_SCHEDULE_S and not forgiven.clock_was_set(outcome):
+                yield f"{where}: mark is {newer - at:.3f} s ahead"
+            if _last_schedule(new) < _last_schedule(old):
+                yield f"{where}: lastScheduleTime went back to {new.get('lastScheduleTime')}"
             before, after = since_of(old) or "", since_of(new) or ""
             if after < before and not forgiven.clock_was_set(outcome):
                 yield f"{where}: timing.since went back from {before} to {after}"

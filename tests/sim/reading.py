@@ -130,9 +130,12 @@ def timings_in_force(outcome: Outcome, uid: str) -> list[tuple[Any, Instant, Ins
     interval is another timing; without a phase it is none."""
     spans: list[tuple[Any, Instant, Instant]] = []
     # Nothing before its creation, and nothing twice, even where a clock that was set says so.
-    mark = read_instant(outcome.schedules[uid]["metadata"]["creationTimestamp"])
+    since_created = read_instant(outcome.schedules[uid]["metadata"]["creationTimestamp"])
+    mark = since_created
     for _, status in outcome.statuses[uid]:
-        passed, mark = mark, max(mark, mark_of(status) or 0)
+        reached = max(mark_of(status) or 0, since_created)
+        # A mark may stand a little ahead of now, and an edit takes it back.
+        passed, mark = min(mark, reached), reached
         told = timing_from_fields(timing_of(status).get("fields"))
         if told is None:
             continue
@@ -155,11 +158,13 @@ def timings_in_force(outcome: Outcome, uid: str) -> list[tuple[Any, Instant, Ins
 def marks_ahead_of_an_edit(outcome: Outcome, uid: str) -> Iterator[tuple[Instant, Instant]]:
     """Where the clock was set back before an edit, the old timing was reckoned up to a mark that
     lies after `since`: somewhere between that of the status before and that of the first one after
-    it. Which of the two timings it was by, nobody can say there."""
-    for (_, old), (_, new) in itertools.pairwise(outcome.statuses[uid]):
+    it. Which of the two timings it was by, nobody can say there. A mark that stood ahead of its own
+    time is none of these: the edit takes it back."""
+    for (at, old), (_, new) in itertools.pairwise(outcome.statuses[uid]):
         before, after, since = mark_of(old), mark_of(new), since_of(new)
-        edited = since_of(old) != since and before is not None and after is not None
-        if edited and (read_instant(since) if since else 0) < before:
+        if before is None or after is None or since is None or since == since_of(old):
+            continue
+        if read_instant(since) < before <= at:
             yield before, after
 
 
