@@ -128,6 +128,6 @@ def _limits(outcome: Outcome, sizes: dict[str, int]) -> dict[str, int]:
         "errands: dry runs": 0,
         "errands: Jobs to find": 0,
         "events: Events that wait": 0,
-        "events: Events sent": events,
+        "events: series of Events": events,
         "watch: Jobs": jobs + 10,
     }

@@ -12,7 +12,7 @@ from typing import Any
 
 from tests.sim.server import Json
 
-from evenkeel.resource import rfc3339
+from evenkeel import rfc3339
 
 DAY_S = 86_400
 

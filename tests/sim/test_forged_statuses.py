@@ -12,7 +12,7 @@ from tests.sim.scenario import world
 from tests.sim.server import Json
 from tests.sim.world import NEW_YEAR, Deed, World, create, every
 
-from evenkeel.resource import rfc3339
+from evenkeel import rfc3339
 
 FORGED_S = 40.0
 

@@ -17,7 +17,7 @@ from tests.sim.play import Trouble
 from tests.sim.server import Json
 from tests.sim.world import NEW_YEAR, Deed, World, create, template
 
-from evenkeel.resource import rfc3339
+from evenkeel import rfc3339
 
 UNSTORED_S = 390.0
 """As long as in the attack on a real API server: longer than the default 5 min of a ttl."""

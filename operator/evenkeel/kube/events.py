@@ -139,7 +139,7 @@ class Events:
 
     def sizes(self) -> dict[str, int]:
         """How many things are kept, by what they are."""
-        return {"Events that wait": self._queue.qsize(), "Events sent": len(self._sent)}
+        return {"Events that wait": self._waiting, "series of Events": len(self._series)}
 
     async def run(self) -> None:
         """Send until cancelled."""
