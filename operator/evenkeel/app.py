@@ -2,16 +2,23 @@
 
     kubectl apply
          |
-    kube/watch     kopf, in its own thread                     \
-         | ScheduleSeen                                         |
-    core/inbox                                                  | one asyncio loop
-    core/scheduler     State + step(now) -> effects             |
-         | Launch, WriteStatus, ...                             |
-    kube/launcher  kube/status_sync  kube/errands  kube/events  |
-         ^ JobSeen                                              |
-    kube/jobs      one list-and-watch                          /
+    kube/watch      kopf, in a thread and an asyncio loop of its own
+    kube/listener   reads the object, in kopf's thread
+         | ScheduleSeen, ScheduleGone         (from here on: one thread, one asyncio loop)
+         |
+    core/inbox   <-- JobSeen, JobGone ----- kube/jobs    lists and watches Jobs
+         |       <-- SchedulesListed ------ kube/pruner  lists ScheduledJobs every ten minutes
+         |       <-- CreateResult, ... ---- kube/launcher, kube/status_sync, kube/errands
+         |
+    core/scheduler  State + step(now) -> effects
+         | Launch, WriteStatus, DeleteJob, KubeEvent, ...
+         |
+    kube/launcher   kube/status_sync   kube/errands   kube/events
+         |  each asks kube/gate and kube/places whether it may send
+    kube/api        the API server: kube/client, or the simulator's
 
-`_carry_out` below is the whole list of what the scheduler can want.
+`_carry_out` below is the whole list of what the scheduler can want. `process` adds what an operator
+needs around it: credentials, kopf's thread, probes, signals.
 """
 
 import asyncio
@@ -44,10 +51,10 @@ CREATES_END_S = 10.0
 """At a shutdown creates in flight get this long to be answered; a Pod has 30 s in all."""
 
 WRITES_END_S = 8.0
-"""And statuses and deletions this long after them."""
+"""At a shutdown statuses and deletions get this long, after the creates."""
 
 PICTURE_S = 5.0
-"""So old may the picture of the load be that /metrics shows."""
+"""The greatest age of the picture of the load that /metrics shows."""
 
 COMPLAINT_S = 60.0
 """One sentence a minute of each kind: an API server that is away must not fill a disk."""

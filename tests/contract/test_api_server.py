@@ -173,7 +173,7 @@ class Contract:
         ]
 
         assert [reply.status for reply in answers] == [200, 201, 409, 422, 409, 200, 404]
-        assert [reply.spoken for reply in answers] == [True] * 7
+        assert [reply.from_api_server for reply in answers] == [True] * 7
 
     async def test_a_status_patch_writes_the_status_and_nothing_else(self) -> None:
         old = await self.new_schedule("status")

@@ -1,5 +1,6 @@
-"""The shell towards Kubernetes: watching, creating, following, writing status.
+"""The part of the operator that talks to Kubernetes: it watches, creates, deletes, writes status.
 
-Every call goes through the `Api` port of `client.py`, so that the simulator can put a server of its
-own behind the same code.
+Everything but the watch of ScheduledJobs calls the API server through the `Api` protocol of
+`api.py`. `client.py` is the real one; the simulator has another. Kopf, which watches ScheduledJobs,
+has connections of its own: see `watch.py` and `kopf_session.py`.
 """

@@ -1,4 +1,4 @@
-"""The port to the API server: two verbs, and what their answers mean. No client, no I/O."""
+"""How the operator calls an API server, and what answers mean: a protocol, which sends nothing."""
 
 import email.utils
 import re
@@ -15,17 +15,17 @@ JSON = "application/json"
 MERGE_PATCH = "application/merge-patch+json"
 
 UNCOMPRESSED = {"Accept-Encoding": "identity"}
-"""For all requests: gzip took the API server longer than the network would have saved, and our
-loop a tenth of its start."""
+"""For all requests: compressing takes the API server longer than the network saves, and reading
+what is compressed took a tenth of our start."""
 
 SCHEDULES = f"/apis/{API_VERSION}"
 JOBS = "/apis/batch/v1"
 
 
 DEEPEST = 600
-"""Levels of JSON that are read. Every reader here ends at some thousand (orjson at 1,024, the
-standard library, which kopf uses for its watch, at 1,000); an API server takes 10,000. Deeper than
-the 254 that orjson writes, so what was cut is refused and never launched."""
+"""Levels of JSON that are read. An API server takes 10,000, but orjson reads 1,024 and the standard
+library, which kopf uses for its watch, reads 1,000. The limit is above the 254 levels that orjson
+writes: a template that was cut cannot be written, so it is refused and never launched."""
 
 _NEST = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|[][{}]')
 
@@ -39,7 +39,8 @@ def load_json(text: bytes) -> Any:
 
 
 def shallow(text: bytes) -> bytes:
-    """What lies deeper than DEEPEST is null. Slow, and only called where it may be needed."""
+    """The same JSON with null for whatever lies deeper than DEEPEST. Slow: only called for text
+    that may be too deep."""
     kept: list[bytes] = []
     depth = begin = 0
     for token in _NEST.finditer(text):
@@ -60,11 +61,11 @@ SILENCE_S = 90.0
 
 
 class NotSent(Exception):
-    """Nobody took the request: nothing was done."""
+    """The request did not reach a server: nothing was done."""
 
 
 class NoAnswer(Exception):
-    """The request went out and no answer came: it may have been done."""
+    """The request was sent and no answer came: it may have been done."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +81,7 @@ class Reply:
         return 200 <= self.status < 300
 
     def json(self) -> dict[str, Any]:
-        """The body; what is no JSON object is an empty one: a proxy may answer HTML."""
+        """The body. A body that is not a JSON object, as a proxy's HTML page, counts as empty."""
         try:
             content = load_json(self.body)
         except orjson.JSONDecodeError:
@@ -98,19 +99,19 @@ class Reply:
         return str(self.json().get("message", "") or f"HTTP {self.status}")[:1024]
 
     @property
-    def spoken(self) -> bool:
-        """The API server's own word: all it says of objects has a kind. A proxy's page has none,
-        whatever its status, and proves nothing."""
+    def from_api_server(self) -> bool:
+        """Whether the API server itself has answered: each of its objects has a kind. A proxy's
+        page has none, and proves nothing, whatever its HTTP status."""
         return bool(self.json().get("kind"))
 
     @property
     def absent(self) -> bool:
-        """There is no such object. A 404 that a proxy sends says nothing of it."""
-        return self.status == 404 and self.reason == "NotFound" and self.spoken
+        """Whether the API server says that there is no such object. A proxy's 404 does not."""
+        return self.status == 404 and self.reason == "NotFound" and self.from_api_server
 
     @property
     def server_time(self) -> float | None:
-        """When the server said so, by its clock, in whole seconds."""
+        """The server's clock when it answered, in whole seconds; None: it does not tell."""
         try:
             return email.utils.parsedate_to_datetime(self.headers.get("Date", "")).timestamp()
         except ValueError:
@@ -118,7 +119,7 @@ class Reply:
 
     @property
     def retry_after_s(self) -> float | None:
-        """Retry-After in seconds, bounded: a server must not put us to sleep for a day."""
+        """Retry-After in seconds, a minute at most: no server may stop the operator for a day."""
         text = self.headers.get("Retry-After", "")
         return min(float(text), 60.0) if text.isdecimal() else None
 

@@ -1,8 +1,11 @@
-"""The hot path to the API server: aiohttp with the `kubernetes` package's credentials.
+"""The real `Api`: aiohttp with the credentials that the `kubernetes` package finds.
 
-100 us of CPU for a create where the generated client takes 800. Used by everything in `kube`
-through the `Api` port. It tries again once, and only what new credentials may heal: a 401, or a
-certificate of the server that the old ones do not know. All else depends on what was asked.
+A create costs 100 us of CPU, where the generated client takes 800. A call is repeated once, and
+only where new credentials may help: after a 401, or when the server shows a certificate that the
+old credentials do not know. Callers repeat all other calls, for they know what was asked.
+
+A watch that is open when its session must be closed ends with NoAnswer. A watch whose connection
+dies without a word does not end here: see `Reflector`.
 """
 
 import asyncio
@@ -23,7 +26,7 @@ from evenkeel.kube.daemon_worker import DaemonWorker
 T = TypeVar("T")
 
 USER_AGENT = f"evenkeel/{version('evenkeel-operator')}"
-"""In a cluster's audit log our writes must be told from kopf's and from people's."""
+"""Tells the operator's writes from kopf's and from people's in a cluster's audit log."""
 
 KEEP_ALIVE_S = 75
 """Longer than preSchedule: a connection that was warmed must still be there at the due second."""
@@ -31,28 +34,30 @@ KEEP_ALIVE_S = 75
 KEPT = ("Retry-After", "Date")
 
 CONNECT_SHARE = 0.8
-"""Of the time-out, for a connection: where there is none by then the request was certainly not
-sent, and need not be looked for by name."""
+"""The part of the time-out within which there must be a connection. Without one the request was
+certainly not sent, and its Job need not be looked for by name."""
 
 UNSENT = (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError, ValueError)
-"""A ValueError is of a URL or of a header that cannot be: of a token in two lines, say."""
+"""ValueError: aiohttp refuses the URL or a header, a token of two lines for example."""
 
 TOKEN_S = 30.0
-"""How long a token is used before it is asked for again; the shortest-lived live ten minutes."""
+"""How long a token is used before it is read again. No token lives shorter than ten minutes."""
 
-IN_VAIN_S = 5.0
-"""So long credentials are not read again after a 401 that brought no others: as long as it lasts,
-every call has one."""
+NOT_READ_FOR_S = 5.0
+"""How long credentials are not read again after a reading that found the same ones. While 401s
+last, each call would read them."""
 
 ANSWERING_S = 150.0
 """A longer pause between two answers means that the API server was away, or this process stood
 still. Shorter ones are those of a quiet operator."""
 
 START_WITHIN_S = 60.0
-"""The first time a program may have more to do for the credentials, and nothing waits for them."""
+"""How long the first reading of the credentials may take: a credential plugin may have more to do
+then, and no run waits for it yet."""
 
-GOODBYE_S = 0.1
-"""TLS connections say goodbye before their loop closes, or asyncio reports them as left open."""
+TLS_CLOSE_S = 0.1
+"""How long TLS connections are given to close before the loop does. Otherwise asyncio reports them
+as left open."""
 
 LINE_BYTES = 4 * 1024 * 1024
 """A watch line holds one object, and no object of an API server is larger than etcd's 1.5 MB."""
@@ -74,9 +79,9 @@ class KubeClient:
         self._watches: dict[aiohttp.ClientSession, set[_Stream]] = {}
         """The open watches of each session."""
         self._renewing = asyncio.Lock()
-        self._in_vain_until = float("-inf")
-        self._trouble = ""
-        """Why the credentials could not be read again; empty: they were the same."""
+        self._not_read_until = float("-inf")
+        self._why_not_read = ""
+        """Why the credentials could not be read again; empty: the same ones were found."""
         self._token: Mapping[str, str] = {}
         self._authorized_at = float("-inf")
         self._answered_at = self._answering_since = float("-inf")
@@ -97,7 +102,7 @@ class KubeClient:
             self._end_watches(session)
             await session.close()
         if open_sessions and self._credentials.context is not None:
-            await clock.sleep(GOODBYE_S)
+            await clock.sleep(TLS_CLOSE_S)
 
     def _open(self) -> None:
         credentials = self._credentials
@@ -134,7 +139,7 @@ class KubeClient:
         try:
             reply = await self._call(used[1], *request)
         except NotSent as error:
-            # The server shows a certificate that we do not know: its CA was rotated, perhaps.
+            # The server shows an unknown certificate: perhaps its CA was rotated.
             if not isinstance(error.__cause__, ssl.SSLError | aiohttp.ClientSSLError):
                 raise
             if not await self._renew(*used):
@@ -193,22 +198,23 @@ class KubeClient:
             if self._credentials is not refused or self._token != token:
                 return True  # another call has brought the new ones already
             now = asyncio.get_running_loop().time()
-            if now < self._in_vain_until:
-                # One after the other each of many calls would read them, and wait for its turn.
-                if self._trouble:
-                    raise NotSent(self._trouble)
+            if now < self._not_read_until:
+                # Otherwise many calls would each read the credentials, one after the other.
+                if self._why_not_read:
+                    raise NotSent(self._why_not_read)
                 return False
             try:
                 renewed = await self._read(self._load)
             except (CannotStart, NotSent) as error:  # half written: a later call finds the rest
-                self._in_vain(str(error))
-                raise NotSent(self._trouble) from error
+                self._do_not_read_soon(str(error))
+                raise NotSent(self._why_not_read) from error
             if renewed.fingerprint == refused.fingerprint:
                 return await self._take_up_token(renewed, refused=token)
             old, self._credentials = self._session, renewed
-            self._open()  # first: without a token it must not stay with the old certificates
+            # Before the token is read: reading it may fail, and the old certificates must go.
+            self._open()
             if old is not None:
-                # Those that still use it get their answers first.
+                # Calls that still use the old session get their answers first.
                 self._outgoing.add(old)
                 asyncio.get_running_loop().call_later(self._timeout_s, self._close, old)
             await self._ask_token()
@@ -218,27 +224,29 @@ class KubeClient:
         try:
             found = await self._read(renewed.headers)
         except (NotSent, *NO_TOKEN) as error:
-            self._in_vain(f"no token: {error}")
-            raise NotSent(self._trouble) from error
+            self._do_not_read_soon(f"no token: {error}")
+            raise NotSent(self._why_not_read) from error
         if found == refused:
-            self._in_vain()
+            self._do_not_read_soon()
             return False
         self._credentials, self._token = renewed, found
         self._authorized_at = asyncio.get_running_loop().time()
         return True
 
-    def _in_vain(self, trouble: str = "") -> None:
-        self._trouble = trouble
-        self._in_vain_until = asyncio.get_running_loop().time() + IN_VAIN_S
+    def _do_not_read_soon(self, trouble: str = "") -> None:
+        self._why_not_read = trouble
+        self._not_read_until = asyncio.get_running_loop().time() + NOT_READ_FOR_S
 
     async def _authorization(self) -> Mapping[str, str]:
-        """The token, asked for apart from the loop: behind it may stand a program that is run."""
+        """The header with the token. It is read in another thread: a program may have to be run."""
         if asyncio.get_running_loop().time() - self._authorized_at > TOKEN_S:
             await self._ask_token()
         return self._token
 
     async def _ask_token(self) -> None:
-        self._authorized_at = asyncio.get_running_loop().time()  # others go on with the old one
+        self._authorized_at = (
+            asyncio.get_running_loop().time()
+        )  # other calls use the old token meanwhile
         try:
             self._token = await self._read(self._credentials.headers)
         except NO_TOKEN as error:
@@ -246,7 +254,7 @@ class KubeClient:
             raise NotSent(f"no token: {error}") from error
 
     async def _read(self, work: Callable[[], T], *, within_s: float | None = None) -> T:
-        """Not for ever: behind it may stand a program that hangs."""
+        """Work on credentials, in another thread and bounded: a credential plugin may hang."""
         try:
             return await self._worker.do(work, within_s=within_s or self._timeout_s)
         except TimeoutError as error:
@@ -295,7 +303,7 @@ class KubeClient:
 
 
 def _headers(response: aiohttp.ClientResponse) -> dict[str, str]:
-    """Those that somebody reads; several warnings become one text."""
+    """The headers that the operator reads; several warnings become one text."""
     found = {name: response.headers[name] for name in KEPT if name in response.headers}
     if warnings := response.headers.getall("Warning", []):
         found["Warning"] = "; ".join(warnings)
@@ -308,7 +316,7 @@ class _Stream:
         self.status = response.status
 
     def end(self, why: str) -> None:
-        """Whoever reads gets NoAnswer."""
+        """End the watch: its reader gets NoAnswer."""
         self._response.content.set_exception(aiohttp.ClientConnectionError(why))
 
     async def lines(self) -> AsyncIterator[bytes]:

@@ -1,7 +1,8 @@
-"""Who we are to the API server, as the `kubernetes` package finds it: kubeconfig or in-cluster.
+"""The operator's credentials, as the `kubernetes` package finds them: kubeconfig or in-cluster.
 
-Read again when the server says 401, so rotated tokens and certificates are taken up. It never
-makes do with less than the kubeconfig names: who is nobody gets no 401, only 403 for ever.
+They are read again when the API server says 401, so that rotated tokens and certificates are used.
+Where credentials that the kubeconfig names cannot be had, `load` fails. Without them the operator
+would be an anonymous user, who gets 403 for ever and never the 401 that has them read again.
 """
 
 import hashlib
@@ -28,15 +29,15 @@ class Credentials:
     context: ssl.SSLContext | None
     configuration: client.Configuration
     fingerprint: str = ""
-    """Of certificate, key and CA as they were read: equal means that none was rotated. The token
-    is no part of it: it changes in place, and a connection does not depend on it."""
+    """A digest of server, certificate, key and CA: while it is the same, connections can be kept.
+    The token is no part of it: each request carries it, and it may change at any time."""
 
     def headers(self) -> dict[str, str]:
         """Authorization, if any. The package's hook reads a projected token again each minute."""
         token = self.configuration.get_api_key_with_prefix("authorization") or (
             self.configuration.get_api_key_with_prefix("BearerToken")
         )
-        # A file mostly ends with a newline, and no header may.
+        # A token file mostly ends with a newline, which a header must not contain.
         return {"Authorization": token.strip()} if token else {}
 
 
@@ -77,7 +78,7 @@ def load(kubeconfig: Path | None) -> Credentials:
         raise CannotStart(
             f"kubeconfig {kubeconfig}: proxy-url and tls-server-name are not supported"
         )
-    # The package only logs what the plugin said, and would go on as nobody.
+    # The package only logs that the plugin failed, and goes on without credentials.
     if has_plugin and not configuration.cert_file and not found.headers():
         raise CannotStart(
             f"cannot use kubeconfig {kubeconfig}: the credential plugin gave nothing; "
@@ -95,7 +96,7 @@ def _load_file(kubeconfig: Path, configuration: client.Configuration) -> bool:
         merged.config, config_base_path=None, config_persister=merged.save_changes
     )
     loader.load_and_set(configuration)  # type: ignore[no-untyped-call]
-    return "exec" in (loader._user or ())  # it tells nowhere else
+    return "exec" in (loader._user or ())  # no public attribute tells
 
 
 def _fingerprint(credentials: Credentials) -> str:
@@ -121,9 +122,11 @@ def _context(configuration: client.Configuration) -> ssl.SSLContext:
 
 
 def _first_line(error: BaseException) -> str:
-    if isinstance(error, AttributeError | KeyError | TypeError):  # Python's words, not the file's
+    if isinstance(
+        error, AttributeError | KeyError | TypeError
+    ):  # their text is Python's, and tells a person nothing
         return "a field is missing, or not of the kind that it should be"
     if isinstance(error, yaml.MarkedYAMLError) and error.problem_mark is not None:
-        # Not the lines themselves, which yaml would quote: there are secrets among them.
+        # Without the lines that yaml quotes: there are secrets among them.
         return f"line {error.problem_mark.line + 1} is not YAML: {error.problem}"
     return (str(error).splitlines() or [type(error).__name__])[0]

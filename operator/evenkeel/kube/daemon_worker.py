@@ -1,7 +1,7 @@
-"""Work that may hang, in a daemon thread: behind credentials may stand a program that never ends.
+"""Runs work that may hang in a daemon thread: a credential plugin is a program that may never end.
 
-asyncio's own threads will not do: there are few, and at its end the process waits for all of them.
-What hangs is left behind, for a thread cannot be stopped.
+asyncio's own threads cannot be used: there are few, and the process waits for all of them at its
+end. Work that hangs is left to its thread, for a thread cannot be stopped.
 """
 
 import asyncio
@@ -13,8 +13,8 @@ from typing import Any, TypeVar
 T = TypeVar("T")
 
 GIVE_UP_S = 60.0
-"""So long the next one waits for one that hangs; doubled each time, for each leaves a thread and a
-process behind."""
+"""How long work waits for earlier work that hangs. Doubled each time, for each that hangs keeps a
+thread and a process."""
 
 LONGEST_GIVE_UP_S = 3600.0
 
@@ -42,7 +42,9 @@ class DaemonWorker:
             return
         left_s = self._give_up_at - asyncio.get_running_loop().time()
         waiting = asyncio.wrap_future(self._last)
-        waiting.add_done_callback(lambda it: it.cancelled() or it.exception())  # nobody's any more
+        waiting.add_done_callback(
+            lambda it: it.cancelled() or it.exception()
+        )  # nobody else reads it
         try:
             await asyncio.wait([waiting], timeout=max(0.0, left_s))
         finally:
@@ -53,7 +55,8 @@ class DaemonWorker:
 
 def _begin(work: Callable[[], T]) -> Future[T]:
     future: Future[T] = Future()
-    future.set_running_or_notify_cancel()  # or who stops waiting would cancel it, and it seem done
+    # Otherwise a caller that stops waiting would cancel the future, and the work would seem done.
+    future.set_running_or_notify_cancel()
 
     def run() -> None:
         try:

@@ -45,14 +45,14 @@ from evenkeel.resource.read import read
 from evenkeel.resource.status import parse
 
 TEMPLATE_CHECKS_A_SECOND = 10
-"""Ten thousand schedules after an upgrade must not become ten thousand dry runs at once."""
+"""After an upgrade ten thousand schedules must not become ten thousand dry runs at once."""
 
 TEMPLATE_AGAIN_S = 60.0
 FIRST_PAUSE_S = 0.5
 LONGEST_PAUSE_S = 30.0
 
 DELETE_TRIES = 20
-"""Some eight minutes; then somebody does not want it deleted, and a person must look."""
+"""Tries for some eight minutes. After that something keeps the Job, and a person must look."""
 
 PATIENCE_S = 20.0
 """So long errands wait for creates to be sent."""
@@ -78,7 +78,7 @@ DRY_RUNS, OLD_DRY_RUNS = 2, 8
 """Of dry runs, and one at a time of a namespace."""
 
 _FAR = 4_102_444_800
-"""A due time for dry runs, in 2100: its Job's name is nobody's."""
+"""A due time for dry runs, in 2100: no Job has its name."""
 
 
 class Errands:
@@ -101,7 +101,7 @@ class Errands:
         self._clock = clock
         self._busy = busy
         self._decided = Tasks(fail)
-        """What ends something: a shutdown waits for it."""
+        """Calls that end something: a shutdown waits for them."""
         self._checks = Tasks(fail)
         self._gate = gate or Gate(clock)
         self._places = Places(IN_FLIGHT, kept=KEPT, stuck=STUCK, old_in_all=OLD_IN_ALL)
@@ -109,26 +109,27 @@ class Errands:
         self._finding: set[FindJob] = set()
         self._wanted_template: dict[str, str] = {}
         self._proofs: dict[tuple[str, str], dict[str, Schedule]] = {}
-        """Who waits for the proof of a template in a namespace, by uid."""
+        """The schedules that wait for the proof of a template in a namespace, by uid."""
         self._next_check = 0.0
 
     def delete_job(self, effect: DeleteJob) -> None:
-        """Gone is as good as deleted; another uid under the name is not ours to touch."""
+        """Delete a Job. One that is gone counts as deleted, and one with another uid under the same
+        name is left alone."""
         self._decided.spawn(self._delete(effect))
 
     def find_job(self, effect: FindJob) -> None:
-        """Is it still there?"""
+        """Find out whether a Job is still there."""
         if effect not in self._finding:
             self._finding.add(effect)
             self._checks.spawn(self._find(effect))
 
     def look_at_pods(self, effect: LookAtPods) -> None:
-        """Has it started? If not, why."""
+        """Find out whether a Job has started, and if not, why."""
         self._decided.spawn(self._look(effect))
 
     def check_template(self, effect: CheckTemplate) -> None:
-        """The newest template of a schedule is proven; an older check is given up. Schedules of
-        one template in one namespace share a dry run: ten thousand would take 17 minutes."""
+        """Prove the newest template of a schedule; an older check is given up. Schedules with the
+        same template in a namespace share a dry run: ten thousand dry runs take 17 minutes."""
         schedule = effect.schedule
         self._wanted_template[schedule.uid] = schedule.template_hash
         proof = (schedule.ns, schedule.template_hash)
@@ -155,11 +156,11 @@ class Errands:
         }
 
     def confirm_time(self, effect: ConfirmTime) -> None:
-        """What does the API server's clock say?"""
+        """Ask the API server for its clock."""
         self._checks.spawn(self._ask_time())
 
     async def finish(self, *, within_s: float) -> None:
-        """Let deletions that were decided happen; give the rest up."""
+        """Wait for deletions and looks at Pods under way; give up the other calls."""
         self._checks.cancel()
         await self._decided.finish(within_s=within_s)
 
@@ -202,7 +203,7 @@ class Errands:
                 effect.ref.ns, "DELETE", path, body=body, patience_s=patience_s
             )
             done = reply is not None and (reply.ok or reply.status == 409 or reply.absent)
-            if reply is not None and done and reply.spoken:
+            if reply is not None and done and reply.from_api_server:
                 return
         log("job not deleted", level="warning", ns=effect.ref.ns, job=effect.ref.name)
 
@@ -218,16 +219,17 @@ class Errands:
             reply = await self._call(effect.ref.ns, "GET", path)
             fact = read_job(reply.json()) if reply is not None and reply.ok else None
             if reply is not None and fact is not None and fact.run == effect.run:
-                # Not by the Job's uid: this may be older than what its watch has just told.
+                # Not under the Job's uid: what the watch has just told may be newer, and would be
+                # replaced in the inbox.
                 self._inbox.hint(("found", effect.run, effect.attempt), JobSeen(fact))
                 if fact.finished or is_watched(reply.json()):
                     return
-                continue  # it lost the labels that the watch goes by: look at it again and again
-            # Still there, and not ours any more: nobody will learn how it ends.
-            disowned = reply is not None and reply.ok and reply.spoken
+                continue  # without its labels the watch does not tell of it: read it again
+            # A Job that is not ours any more: the watch will not tell how it ends.
+            disowned = reply is not None and reply.ok and reply.from_api_server
             if reply is not None and (reply.absent or disowned):
                 gone = JobFact(effect.ref, effect.run, effect.attempt, JobPhase.WAITING)
-                # Not by the Job's uid: of one that no watch told of it is not known.
+                # Not under the Job's uid: it is not known where no watch has told of the Job.
                 self._inbox.hint(("not found", effect.run, effect.attempt), JobGone(gone, True))
                 return
 
@@ -238,7 +240,7 @@ class Errands:
             await self._report(PodsLookedAt(effect.run, effect.attempt, False, None, message))
             return
         started, reason, message = explain(pods)
-        # Without Pods it may be a refusal as well as a Job controller that is late: it tells which.
+        # No Pods: they are refused, or the Job controller is late. An Event of its own tells.
         if not pods and (refusal := await self._refusal_of_pods(effect)):
             reason, message = Reason.POD_REFUSED, refusal
         await self._report(PodsLookedAt(effect.run, effect.attempt, started, reason, message))
@@ -255,20 +257,20 @@ class Errands:
                 page = reply.json()
                 metadata = page.get("metadata") or {}
                 if not metadata.get("resourceVersion"):
-                    break  # taken for an empty list, a proxy's page would fail the attempt
+                    break  # a proxy's page: as an empty list it would fail the attempt
                 found += page.get("items") or []
                 token = metadata.get("continue")
                 if not token or explain(found)[0]:
                     return found
                 params["continue"] = token
-            if reply is not None and reply.status == 403 and reply.spoken:
+            if reply is not None and reply.status == 403 and reply.from_api_server:
                 return None
             if reply is not None and reply.status == 410:
                 found, params = [], {**selector, "limit": "50"}
         raise AssertionError("tries end only with an answer")
 
     async def _refusal_of_pods(self, effect: LookAtPods) -> str:
-        """In the Job controller's own words: quota, Pod Security, a missing ServiceAccount."""
+        """The Job controller's own sentence: quota, Pod Security, a missing ServiceAccount."""
         reply = await self._call(
             effect.ref.ns,
             "GET",
@@ -287,7 +289,7 @@ class Errands:
         async for _ in clock.tries(FIRST_PAUSE_S, LONGEST_PAUSE_S):
             path = schedules_path(effect.ns, effect.name)
             found = await self._call(effect.ns, "GET", path)
-            if found is None or not (found.ok or found.absent) or not found.spoken:
+            if found is None or not (found.ok or found.absent) or not found.from_api_server:
                 continue
             raw = found.json() if found.ok else {}
             metadata = raw.get("metadata") or {}
@@ -334,7 +336,7 @@ class Errands:
             )
             accepted, reason, message = judge(reply)
             for schedule in self._waiting_for(ns, template_hash):
-                # A hint, for there may be thousands: results of creates must find room beside them.
+                # A hint: there may be thousands, and the inbox must have room for creates' results.
                 self._inbox.hint(
                     ("template", schedule.uid),
                     TemplateChecked(schedule.uid, template_hash, accepted, reason, message),
@@ -346,7 +348,7 @@ class Errands:
         del self._proofs[ns, template_hash]
 
     def _waiting_for(self, ns: str, template_hash: str) -> list[Schedule]:
-        """Those that still want this template proven."""
+        """The schedules that still have this template to be proven."""
         proof = self._proofs[ns, template_hash]
         for uid in [uid for uid in proof if self._wanted_template.get(uid) != template_hash]:
             del proof[uid]
@@ -370,10 +372,10 @@ class Errands:
 
 
 def judge(reply: Reply | None) -> tuple[bool | None, ConditionReason, str]:
-    """What a dry run proves of a template. Only 400 and 422 speak of the template itself."""
+    """What a dry run proves of a template. Only 400 and 422 say something about the template."""
     if reply is None:
         return None, ConditionReason.NO_ANSWER, "the dry run got no answer"
-    if not reply.spoken:
+    if not reply.from_api_server:
         message = f"the dry run got no answer of the API server: {reply.message}"
         return None, ConditionReason.NO_ANSWER, message
     if reply.ok:
@@ -404,7 +406,7 @@ def explain(pods: list[dict[str, Any]]) -> tuple[bool, Reason | None, str]:
 
 
 def _states(pod: dict[str, Any]) -> list[dict[str, Any]]:
-    """Of its containers, those that only prepare included: they are work that has begun."""
+    """The states of a Pod's containers. Init containers count: their work has begun too."""
     status = pod.get("status") or {}
     return [
         container.get("state") or {}

@@ -216,7 +216,7 @@ class Events:
         """Whether it was taken, and whether there is no such Event."""
         reply = await self._api.call(verb, path, body=orjson.dumps(body), content_type=content_type)
         self._gate.heed(WHAT, ns, reply)
-        return reply.ok and reply.spoken, reply.absent
+        return reply.ok and reply.from_api_server, reply.absent
 
 
 def _path(event: KubeEvent) -> str:

@@ -32,7 +32,7 @@ class Gate:
         """Close as the answer to a request says. `what` was sent, to this namespace."""
         if reply.status not in (429, 503):
             return
-        by_webhook = reply.spoken and reply.message.startswith(WEBHOOK)
+        by_webhook = reply.from_api_server and reply.message.startswith(WEBHOOK)
         pause_s = reply.retry_after_s
         if not pause_s:
             if reply.status == 503 and not by_webhook:
@@ -40,7 +40,7 @@ class Gate:
             pause_s = RETRY_AFTER_S
         now = self._clock.monotonic()
         until = now + pause_s
-        if reply.status == 429 and not reply.spoken:
+        if reply.status == 429 and not reply.from_api_server:
             # In plain text: the API server's own limits, which speak of all that we send.
             self._all_until = max(self._all_until, until)
             return

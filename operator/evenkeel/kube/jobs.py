@@ -1,4 +1,7 @@
-"""Our Jobs, followed by one list-and-watch of our own: through kopf it would cost a core."""
+"""Follows the Jobs of ScheduledJobs by a list and watch of our own: kopf would need a core for it.
+
+`app` runs one `Reflector` for the cluster, or one for each namespace that is served.
+"""
 
 from collections.abc import Callable
 from typing import Any
@@ -12,7 +15,8 @@ from evenkeel.resource.job import LABEL_UID, read_job
 
 
 class JobsListener:
-    """Turns Jobs into facts. A Job that is not ours, or that says nothing new, is not passed on."""
+    """Turns Jobs into facts for the scheduler. Jobs of others, and changes that tell nothing new,
+    are not passed on."""
 
     def __init__(self, inbox: Inbox, ns: str) -> None:
         """`ns` is the namespace that is followed; empty: all."""
@@ -21,16 +25,16 @@ class JobsListener:
         self._known: dict[str, JobFact] = {}
 
     def read(self, item: dict[str, Any]) -> JobFact | None:
-        """None: not ours."""
+        """The Job as a fact; None: it is not of a ScheduledJob."""
         return read_job(item)
 
     def listed(self, facts: list[JobFact], listed_at: float) -> None:
-        """All of them: the scheduler compares."""
+        """Tell the scheduler all Jobs there are; it finds out which of its own are missing."""
         self._known = {fact.ref.uid: fact for fact in facts}
         self._inbox.hint(("jobs", self._ns), JobsListed(tuple(facts), int(listed_at), self._ns))
 
     def changed(self, kind: str, item: dict[str, Any]) -> None:
-        """One of them."""
+        """Tell the scheduler of one Job, where something is new."""
         fact = read_job(item)
         known = self._known.get((item.get("metadata") or {}).get("uid", ""))
         if fact is None or (known is not None and known.run != fact.run):
@@ -48,8 +52,8 @@ class JobsListener:
         return {"Jobs": len(self._known)}
 
     def _disowned(self, item: dict[str, Any]) -> None:
-        """Was it ours? Somebody took its owner away, or gave it another one: its run would wait for
-        ever."""
+        """A Job that is not of a ScheduledJob. Where it was, somebody has changed its owner: the
+        scheduler is told, or the run would wait for ever."""
         known = self._known.pop((item.get("metadata") or {}).get("uid", ""), None)
         if known is not None:
             self._inbox.hint(known.ref.uid, JobGone(known))
@@ -63,8 +67,7 @@ def jobs_reflectors(
     namespaces: tuple[str, ...],
     on_restart: Callable[[str, str], None] = lambda why, sentence: None,
 ) -> list[Reflector]:
-    """Follow the Jobs of ScheduledJobs: in the whole cluster, or in each namespace by itself,
-    where a Role is all that we have."""
+    """One for the whole cluster, or one for each namespace where there are only Roles."""
     return [
         Reflector(
             api,

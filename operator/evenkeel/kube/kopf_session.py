@@ -1,9 +1,9 @@
-"""Kopf's sessions with the API server: how it logs in, reads, and whether it watches at all.
+"""Kopf's sessions with the API server: how kopf logs in and reads, and whether it watches at all.
 
-Called by kopf, in its thread. What kopf would repeat without a pause is slowed down here: a watch
-that ends at once, a list after a 410, a login after a 401. Where discovery does not name our
-resource, which is so for a moment after its CRD was applied, kopf never asks for it and goes on:
-`ask_for_schedules` tells.
+Kopf calls this module, in its own thread. Requests that kopf would repeat without a pause are
+slowed down here: a watch that ends at once, a list after a 410, a login after a 401. Where
+discovery does not name our resource, as for a moment after its CRD was applied, kopf goes on
+without ever asking for it: `ask_for_schedules` tells.
 """
 
 import asyncio
@@ -23,26 +23,27 @@ from evenkeel.kube.daemon_worker import DaemonWorker
 from evenkeel.log import log
 from evenkeel.resource.names import PLURAL
 
-BLIND_AFTER_S = 30.0
-"""So long kopf may ask nothing before it has asked for our resource: between two tries of a request
-it pauses for 5 s."""
+ASKS_WITHIN_S = 30.0
+"""How long kopf may send nothing before it has asked for our resource. Between two tries of a
+request it pauses for 5 s."""
 
 PACE_S = 1.0
-"""Between two lists of one path, or two watches: kopf itself sent 5,000 a second to a server that
-closed each watch at once. A watch that lived for longer is taken up again at once."""
+"""The least time between two lists of one path, or between two watches. Kopf alone sent 5,000 a
+second to a server that closed each watch at once. After a watch that lasted longer, the next one
+begins at once."""
 
 LASTS_S = 60.0
-"""A session that served for so long was good: what replaces it is not waited for."""
+"""A session that was used for so long was good: the next one is opened without a pause."""
 
 LOGIN_PAUSE_S, LONGEST_LOGIN_PAUSE_S = 1.0, 10.0
-"""Before another session when the last was refused soon, jittered; doubled each time."""
+"""The pause before another session where the last was refused soon. Jittered, doubled each time."""
 
 LOGIN_WITHIN_S = 30.0
-"""Programs that ask a cloud for a token take seconds."""
+"""How long a login may take: a program that asks a cloud for a token needs seconds."""
 
 
 class KopfSessions:
-    """One after the other: kopf asks for a new one after each 401."""
+    """Kopf asks for a new session after each 401."""
 
     def __init__(self, load: Callable[[], Credentials], *, watches: int) -> None:
         """`watches`: how many kopf will have open at a time."""
@@ -74,8 +75,8 @@ class KopfSessions:
         return kopf.AiohttpSession(server=credentials.server, aiohttp_session=session)
 
     async def _read(self) -> tuple[Credentials, dict[str, str]]:
-        """Until there are some: kopf would end over a file that is half written, and over a
-        program that hangs it would see nothing any more."""
+        """Credentials, tried for until they can be read. Kopf would end over a file that is half
+        written, and a program that hangs would keep it from watching."""
         said = ""
         async for _ in clock.tries(LOGIN_PAUSE_S, LONGEST_LOGIN_PAUSE_S):
             try:
@@ -101,10 +102,11 @@ class KopfSessions:
         await clock.sleep(clock.jitter(pause_s))
 
     async def ask_for_schedules(self) -> bool:
-        """True once kopf has asked for them; False when it is through without having done so."""
+        """True once kopf has asked for ScheduledJobs; False when it sends nothing more without
+        having done so."""
         self._ended_at = asyncio.get_running_loop().time()
-        while self._under_way or self._quiet_s() < BLIND_AFTER_S:
-            await clock.sleep(BLIND_AFTER_S / 10)
+        while self._under_way or self._quiet_s() < ASKS_WITHIN_S:
+            await clock.sleep(ASKS_WITHIN_S / 10)
             if self._asked_for_schedules:
                 return True
         return False
@@ -124,7 +126,7 @@ class KopfSessions:
     async def send(
         self, request: aiohttp.ClientRequest, send: aiohttp.ClientHandlerType
     ) -> aiohttp.ClientResponse:
-        """A request of kopf's, when its time has come."""
+        """Send a request of kopf's, after the pause that it needs."""
         with self._busy():
             if request.url.path.endswith(f"/{PLURAL}"):
                 self._asked_for_schedules = True
@@ -142,9 +144,9 @@ class KopfSessions:
 
 
 class _QuickResponse(aiohttp.ClientResponse):
-    """Kopf's lists, read by orjson: the standard library's reader held the interpreter's lock for
-    125 ms a page. Of what it watches, an object that is nested too deeply for that reader is cut
-    where it would give up: kopf would end over it, and so would all schedules over one."""
+    """A response whose lists are read by orjson: the standard library's reader held the
+    interpreter's lock for 125 ms a page. In a watch, objects that are nested too deeply for that
+    reader are cut: kopf would end over one of them, and no schedule would be watched."""
 
     async def start(self, connection: Any) -> Self:
         await super().start(connection)
@@ -156,7 +158,7 @@ class _QuickResponse(aiohttp.ClientResponse):
 
 
 class _ShallowLines:
-    """A stream whose lines can be read by whoever reads them."""
+    """A stream of lines, none of which is nested too deeply for its reader."""
 
     def __init__(self, content: aiohttp.StreamReader) -> None:
         self._content = content

@@ -1,5 +1,5 @@
-"""Orchestrators: one for each attempt of a run. Its Job is rendered before the due second, created
-when the scheduler says so, and what the create proved is reported.
+"""Orchestrators, one for each attempt of a run: each renders its Job before the due second, creates
+it when the scheduler says so, and reports what the create proved.
 
 The scheduler decides when; the launcher only does it. Creates in flight are bounded, and
 namespaces take turns: see `Places` for a namespace whose creates hang, and `Gate` for a 429. The
@@ -37,19 +37,19 @@ OLD_IN_ALL = 96
 """Creates older than a second of all namespaces: each holds a connection."""
 
 READ_AGAIN_S = (0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
-"""Pauses between readings by name; the last one repeats: there is no other way to know."""
+"""Pauses between readings by name. The last one repeats: nothing else tells if there is a Job."""
 
 UNCOUNTED = (Why.UNREACHABLE, Why.STATUS_NOT_WRITTEN, Why.NOT_CREATED)
-"""Reasons of verdicts that no answer to a create gave."""
+"""Reasons of verdicts that are not the answer to a create."""
 
 KEEP_WARM_S = 30.0
-"""Connections used this long ago are still open; see client.KEEP_ALIVE_S."""
+"""Connections that were used within this time are still open; see client.KEEP_ALIVE_S."""
 
 FEW = 8
-"""So many creates in flight are no herd."""
+"""No more creates in flight than these are no herd."""
 
 RENDERED_AT_ONCE = 20
-"""Bodies between two chances for others: ten thousand at once would stop the loop for 0.4 s."""
+"""Bodies rendered before other tasks may run: ten thousand at once would take 0.4 s."""
 
 WARM_PATH = "/version"
 """Every authenticated caller may read it."""
@@ -153,13 +153,14 @@ class Launcher:
         self._pump()
 
     def withdraw(self, effect: Withdraw) -> None:
-        """Not wanted any more. A create under way is not called back: its Job is deleted after."""
+        """The run is not wanted any more. A create under way cannot be called back: the scheduler
+        has its Job deleted."""
         self._drop_body((effect.run, effect.attempt))
         if (effect.run, effect.attempt) in self._queued:
             self._unwanted.add((effect.run, effect.attempt))
 
     async def stop(self, *, within_s: float) -> None:
-        """Put back what has not begun, let creates in flight finish."""
+        """Put back the runs whose create has not begun, and let creates in flight finish."""
         self._stopping = True
         if self._opening is not None:
             self._opening.cancel()
@@ -186,7 +187,7 @@ class Launcher:
         self._rendering = False
 
     def _rendered(self, effect: Launch) -> tuple[str, bytes]:
-        """Name and body; a body that waits to be rendered anew must not be sent as it was."""
+        """Name and body. A body is not sent where a newer template waits to be rendered."""
         run, attempt, schedule = effect.run, effect.attempt, effect.schedule
         known = self._bodies.pop((run, attempt), None)
         if known is not None and (run, attempt) not in self._to_render:
@@ -265,7 +266,7 @@ class Launcher:
             self._count(verdict, self._clock.monotonic() - began)
         self._gate.heed(WHAT, ref.ns, reply)
         if verdict in (Verdict.UNKNOWN, Verdict.ADOPTED):
-            # Aside: one namespace that refuses to be read must not keep all others' places.
+            # Not in the create's place: a namespace whose Jobs cannot be read must not keep it.
             seen = verdict is Verdict.ADOPTED
             if not seen:
                 self._say_unanswered(effect)
@@ -280,8 +281,8 @@ class Launcher:
     async def _read_by_name(
         self, effect: Launch, ref: JobRef, sent_at: float, *, seen: bool
     ) -> None:
-        """Find out whether the Job exists, however long the server takes to say. `seen`: a moment
-        ago it did."""
+        """Find out whether the Job exists, however long that takes. `seen`: it existed a moment
+        ago."""
         tries = 0
         while True:
             while closed_s := self._gate.closed_s(WHAT, ref.ns):
@@ -340,7 +341,7 @@ class Launcher:
             await clock.sleep(0.01)
 
     async def _warm(self, connections: int) -> None:
-        """TLS handshakes before the due second instead of in it."""
+        """Open connections, so that TLS handshakes come before the due second and not in it."""
 
         async def one() -> None:
             try:
@@ -363,7 +364,7 @@ def classify(reply: Reply, uid: str) -> tuple[Verdict, Why | None]:
         return Verdict.CREATED, None
     if reply.ok:
         return Verdict.UNKNOWN, Why.NO_JOB_IN_ANSWER  # a proxy's page, not the API server's word
-    if reply.status in (400, 413, 415, 422) and not reply.spoken:
+    if reply.status in (400, 413, 415, 422) and not reply.from_api_server:
         return Verdict.UNKNOWN, Why.NO_WORD_OF_SERVER  # or a proxy's page would fail the run
     if reply.status == 409 and reply.reason == "AlreadyExists":
         return Verdict.ADOPTED, None

@@ -1,4 +1,4 @@
-"""ScheduledJobs as they were seen become messages: by kopf's watch, or by an own LIST.
+"""Turns ScheduledJobs, as kopf's watch or a list shows them, into messages for the scheduler.
 
 `watch` shows it what kopf sees, in kopf's thread; `pruner` shows it what that watch missed. It
 remembers the generation and the version of each schedule: a status is believed at the first sight
@@ -14,11 +14,11 @@ from evenkeel.resource.read import read
 from evenkeel.resource.status import parse
 
 Sight = Callable[[str | None, Mapping[str, Any]], None]
-"""`ScheduleListener.see`, for those who only show."""
+"""`ScheduleListener.see`: the kind of event, or None for an object of a list, and the object."""
 
 
 class ScheduleListener:
-    """Raw objects become messages. `see` is called in kopf's thread, and does the reading there."""
+    """`see` is called in kopf's thread, and reads the object there."""
 
     def __init__(
         self,

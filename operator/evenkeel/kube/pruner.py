@@ -1,8 +1,8 @@
-"""An own LIST of the ScheduledJobs, for what kopf does not tell: which there are, and which went.
+"""Lists the ScheduledJobs, for what kopf does not tell: which of them there are.
 
-Kopf reports neither the end of its list nor deletions that happen while its watch is lost. Without
-the one nobody could say when all schedules are known; without the other a deleted schedule would
-go on creating Jobs.
+Kopf reports neither the end of its list nor deletions that happen while its watch is broken.
+Without the first, nobody could say when all schedules are known. Without the second, a deleted
+schedule would go on creating Jobs. The list also shows schedules that kopf never reported.
 """
 
 from collections.abc import Callable, Mapping
@@ -19,13 +19,13 @@ NOT_READY_S = 3.0
 """Between two looks whether more schedules have become known."""
 
 SKEW_S = 5.0
-"""Clocks of machines that are looked after differ by much less."""
+"""A difference that is worth a warning: clocks of machines that are kept in time differ by less."""
 
 METADATA_ONLY = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 
 
 class Pruner:
-    """Lists their metadata at the start and every few minutes."""
+    """Lists the metadata of all ScheduledJobs, at the start and every few minutes."""
 
     def __init__(
         self,
@@ -42,8 +42,8 @@ class Pruner:
     ) -> None:
         """`known` tells the generation of a schedule that the scheduler has, 0 for none.
 
-        Until it is `ready` the list is asked for again once no more become known: what was
-        deleted between it and kopf's own would be waited for till the next one."""
+        Until the scheduler is `ready`, the list is repeated as soon as no more schedules become
+        known: a schedule that was deleted between this list and kopf's would be waited for."""
         self._ready = ready
         self._known_count = known_count
         self._api = api
@@ -54,7 +54,7 @@ class Pruner:
         self._every_s = every_s
         self._complain = complain
         self.see: Sight | None = None
-        """Who is shown a schedule that the watch should have shown, if there is somebody."""
+        """Is shown a schedule that the watch should have shown; None: nobody is."""
         self.heard_at = clock.now()
         """When all were listed last."""
         self.clock_skew_s = 0.0
@@ -76,7 +76,7 @@ class Pruner:
                 await self._stand_still(pause_s)
 
     async def _stand_still(self, pause_s: float) -> None:
-        """While more and more become known another list would only take what that needs."""
+        """Wait while more schedules become known: another list would only slow that down."""
         before = -1
         while pause_s > 0 and not self._ready() and self._known_count() > before:
             before = self._known_count()
@@ -84,7 +84,7 @@ class Pruner:
             pause_s -= NOT_READY_S
 
     async def list_once(self) -> None:
-        """Tell the scheduler which there are."""
+        """Tell the scheduler which ScheduledJobs there are."""
         listed_m, heard_at = self._clock.monotonic(), self._clock.now()
         found: dict[str, tuple[str, int]] = {}
         unlisted: set[str] = set()
@@ -92,7 +92,7 @@ class Pruner:
             try:
                 found |= await self._list(ns)
             except Unusable as error:
-                # A namespace that is gone with its Role must not blind us to all the others.
+                # A namespace that is gone with its Role must not hide all others.
                 if not self._namespaces or not self._ready():
                     raise
                 unlisted.add(ns)
@@ -118,7 +118,7 @@ class Pruner:
             page = reply.json()
             metadata = page.get("metadata") or {}
             if not metadata.get("resourceVersion"):
-                raise Unusable("not a list")  # taken for an empty one, it would prune them all
+                raise Unusable("not a list")  # an empty list would end all schedules
             found |= {
                 each["uid"]: (
                     schedules_path(each.get("namespace", ""), each.get("name", "")),
@@ -132,7 +132,8 @@ class Pruner:
             params["continue"] = token
 
     def _compare_clocks(self, reply: Reply, asked_at: float) -> None:
-        """Due times go by our clock. Nothing but this tells that it makes every run too late."""
+        """Due times go by this machine's clock. Nothing else tells that the clock makes every run
+        too late."""
         if (said := reply.server_time) is None:
             return
         least, most = said - self._clock.now(), said + 1 - asked_at
@@ -142,8 +143,8 @@ class Pruner:
             self._complain("the API server's clock differs from ours", sentence)
 
     async def _show_unseen(self, found: Mapping[str, tuple[str, int]]) -> None:
-        """A schedule, or an edit of one, that two lists show and no watch has shown: it would never
-        run, or by its old spec for ever."""
+        """Show schedules, and edits of schedules, that two lists have shown and no watch has: they
+        would never run, or run by their old spec for ever."""
         if self.see is None:
             return
         unseen = {

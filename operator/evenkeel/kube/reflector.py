@@ -1,8 +1,9 @@
-"""List and watch one kind of object, for ever. Used for Jobs; the simulator uses it for schedules.
+"""Lists and watches one kind of object, for ever: Jobs, and in the simulator schedules too.
 
-Guarantees: after any fault it lists again, so the listener converges; never more often than once a
-second on average. Does not guarantee that every change is seen: changes between a broken watch and
-the next list arrive as one. Deletions in that gap are told by the list alone.
+After any fault it watches on from where it was or lists again, so that the listener learns how
+things stand; no more often than once a second on average. A watch that is silent is given up,
+however its connection died. Not every change is seen: several changes between a broken watch and
+the next list arrive as one, and only the list tells of deletions meanwhile.
 """
 
 import asyncio
@@ -23,15 +24,15 @@ PAUSE_S = 1.0
 LONGEST_PAUSE_S = 30.0
 
 WATCH_S = 300
-"""The server ends a watch after this; then it goes on from where it was."""
+"""The server ends a watch after this; the next one goes on from there."""
 
 
 class Listener(Protocol):
-    """Who is told."""
+    """What a reflector tells of the objects it follows."""
 
     def read(self, item: dict[str, Any]) -> Any:
-        """What of an object is needed; None: nothing. Asked page by page: forty thousand Jobs
-        read in one piece would stop the loop for half a second."""
+        """What is needed of an object; None: nothing. Called for each page of a list: to read
+        forty thousand Jobs at once would stop the loop for half a second."""
 
     def listed(self, found: list[Any], listed_at: float) -> None:
         """What was read of all objects, by a list that was asked for at `listed_at`."""
@@ -44,11 +45,11 @@ class Listener(Protocol):
 
 
 class Gone(Exception):
-    """410: the version is too old, a list is needed."""
+    """410: the version is too old, and a list is needed."""
 
 
 class Unusable(Exception):
-    """An answer, but not to what was asked: a refusal, a proxy's page, a silent watch."""
+    """No list and no watch came of the request: a refusal, a proxy's page, a silent watch."""
 
 
 class Reflector:
@@ -99,8 +100,8 @@ class Reflector:
                 began_at = self._version
                 await self._watch()
                 if self._version == began_at:
-                    # A server tells at least how far it is before it ends a watch. What says
-                    # nothing, a proxy perhaps, may never tell anything: only a list does.
+                    # The API server tells at least its version before it ends a watch. A proxy that
+                    # tells nothing may never tell anything: only a list does.
                     raise Unusable("a watch that told nothing")
                 pause_s = PAUSE_S
                 await clock.sleep(clock.jitter(PAUSE_S) / 5)
@@ -110,10 +111,10 @@ class Reflector:
                 await clock.sleep(clock.jitter(PAUSE_S))
             except (NotSent, NoAnswer, Unusable) as error:
                 if self._version not in ("", began_at):
-                    # It worked, and was cut: by a proxy that does so each minute we would be kept
-                    # away for half of the time.
+                    # The watch worked and was cut. After longer and longer pauses, a proxy that
+                    # cuts it each minute would keep us from watching for half of the time.
                     pause_s = PAUSE_S
-                # The list again, not the watch: what was missed is not known to be replayed.
+                # After a refusal a list: nothing says that a watch would tell what was missed.
                 self._version = self._version if isinstance(error, NoAnswer) else ""
                 self._on_restart("broken", str(error))
                 await clock.sleep(clock.jitter(pause_s))
@@ -131,7 +132,7 @@ class Reflector:
             found += [read for item in items if (read := self.listener.read(item)) is not None]
             metadata = page.get("metadata") or {}
             if not metadata.get("resourceVersion"):
-                # A proxy's own page with status 200, say: an empty list would lose every run.
+                # A proxy's page with status 200, say: as an empty list it would end all runs.
                 raise Unusable("not a list")
             if not metadata.get("continue"):
                 break

@@ -1,4 +1,4 @@
-"""What the operator cannot do without, checked before anything is started."""
+"""Checks before the start what the operator cannot work without: an API server, the CRD, rights."""
 
 from typing import Any
 
@@ -23,16 +23,16 @@ NEEDED = (
 )
 
 DISCOVERY_TRIES = 8
-"""Some ten seconds: an API server names a resource a moment after it began to serve it."""
+"""Tries for some ten seconds: a resource is served a moment before discovery names it."""
 
 
 class _Forbidden(CannotStart):
-    """A right is missing: in this namespace, which says nothing of others."""
+    """A right is missing in one namespace; others may have it."""
 
 
 async def check_surroundings(api: Api, namespaces: tuple[str, ...]) -> tuple[str, ...]:
-    """Say in one sentence what is missing: an API server, the CRD, a right. Of several namespaces
-    those that can be served: a team that takes its Role away must not stop all the others."""
+    """The namespaces that can be served; CannotStart says in one sentence what is missing. A team
+    that takes its Role away must not keep the operator from serving all other namespaces."""
     served: list[str] = []
     refused: dict[str, _Forbidden] = {}
     for ns in namespaces or ("",):
@@ -52,7 +52,7 @@ async def check_surroundings(api: Api, namespaces: tuple[str, ...]) -> tuple[str
 
 
 async def _discovery(api: Api) -> None:
-    """Kopf asks once what there is, and never watches what it was not told of then."""
+    """Kopf reads discovery once, and never watches a resource that is not named then."""
     async for _ in clock.tries(0.2, 2.0, count=DISCOVERY_TRIES):
         groups = await _call(api, "GET", "/apis")
         resources = await _call(api, "GET", SCHEDULES)
@@ -70,7 +70,7 @@ def _names(reply: Reply, field: str, name: str) -> bool:
 
 
 async def _rights(api: Api, ns: str) -> None:
-    """What would be missed only at the first due time is better missed now."""
+    """A missing right is better found now than at the first due time."""
     for verb, group, resource in NEEDED:
         what, _, part = resource.partition("/")
         attributes = {"verb": verb, "group": group, "resource": what, "subresource": part}

@@ -1,6 +1,6 @@
-"""Background work that cannot fail in silence: a defect reaches `fail`, which ends the process.
+"""Background tasks whose failure is not lost: `fail` is called, which ends the process.
 
-asyncio would only log it, and a scheduler with half of its hands would go on as if it had both.
+asyncio would only log the failure, and the operator would go on without a part of itself.
 """
 
 import asyncio
@@ -11,12 +11,12 @@ Fail = Callable[[BaseException], object]
 
 
 def reraise(error: BaseException) -> None:
-    """Where nobody is there to be told: into asyncio's own handler."""
+    """For tests: the failure goes to asyncio's own handler."""
     raise error
 
 
 class Tasks:
-    """A set of tasks of one kind, each of which is counted while it runs."""
+    """The running tasks of one kind."""
 
     def __init__(self, fail: Fail, *, after: Callable[[], None] = lambda: None) -> None:
         """`after` is called whenever one has ended."""

@@ -1,8 +1,8 @@
-"""The rim: kopf watches ScheduledJobs in a thread of its own and tells us what it sees.
+"""Kopf watches ScheduledJobs, in a thread and an asyncio loop of its own, and shows what it sees.
 
-One handler, `on.event`, which writes nothing; any other kind of handler would write to every
-ScheduledJob. Kopf does not report deletions that happen while its watch is lost, nor the end of
-its list: `pruner` makes up for both.
+There is one handler, `on.event`, which writes nothing: any other kind of handler would write to
+every ScheduledJob. Kopf reports neither deletions that happen while its watch is broken nor the end
+of its list; `pruner` finds out both.
 """
 
 import asyncio
@@ -18,7 +18,7 @@ import uvloop
 from evenkeel import clock
 from evenkeel.errors import CannotStart
 from evenkeel.kube.api import SILENCE_S
-from evenkeel.kube.client import GOODBYE_S
+from evenkeel.kube.client import TLS_CLOSE_S
 from evenkeel.kube.credentials import Credentials
 from evenkeel.kube.kopf_session import KopfSessions
 from evenkeel.kube.listener import Sight
@@ -29,7 +29,7 @@ CHUNK = 500
 
 
 class _NoDiffBase(kopf.DiffBaseStorage):
-    """Kopf computes and stores a digest of each object for handlers that we do not have."""
+    """Stores nothing: kopf would keep a digest of each object for handlers that we do not have."""
 
     def build(self, *, body: kopf.Body, extra_fields: Any = None) -> Any:
         return {}
@@ -41,16 +41,17 @@ class _NoDiffBase(kopf.DiffBaseStorage):
         return None
 
 
-class _Patience:
-    """Pauses between two tries of kopf's, without an end: by its own eight it gives up after 54 s,
-    and an API server that is upgraded may be away for longer."""
+class _EndlessPauses:
+    """Pauses between kopf's tries of a request. Kopf's own eight pauses end after 54 s, and an API
+    server that is upgraded may be away for longer."""
 
     def __iter__(self) -> Iterator[float]:
         return itertools.chain((1, 1, 2, 3), itertools.repeat(5))
 
 
 class KopfThread:
-    """Kopf, where its pauses and its clean-up of others' tasks cannot reach the scheduler."""
+    """Kopf in a thread: its pauses, and its cancelling of tasks that are not its own, would stop
+    the scheduler."""
 
     def __init__(
         self,
@@ -66,7 +67,7 @@ class KopfThread:
         self._on_death = on_death
         self._stop = threading.Event()
         self._asked = False
-        self._blind = False
+        self._never_watched = False
         self._thread = threading.Thread(target=self._run, name="kopf", daemon=True)
 
     def start(self) -> None:
@@ -111,13 +112,13 @@ class KopfThread:
             # where kopf has ended by itself, nobody would ever learn of it.
             self._stop.set()
             proof.cancel()
-        await clock.sleep(GOODBYE_S)
-        if self._blind:
+        await clock.sleep(TLS_CLOSE_S)
+        if self._never_watched:
             raise CannotStart("kopf never began it: discovery did not name the resource")
 
     async def _prove_that_it_watches(self) -> None:
         if not await self._sessions.ask_for_schedules():
-            self._blind = True
+            self._never_watched = True
             self._stop.set()
 
     def _registry(self) -> kopf.OperatorRegistry:
@@ -150,5 +151,5 @@ def _settings() -> kopf.OperatorSettings:
     settings.persistence.progress_storage = kopf.StatusProgressStorage()
     # Kopf would kill the process ten minutes after an end that it did not expect.
     settings.process.ultimate_exiting_timeout = None
-    settings.networking.error_backoffs = _Patience()
+    settings.networking.error_backoffs = _EndlessPauses()
     return settings

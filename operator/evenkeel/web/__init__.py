@@ -1,1 +1,1 @@
-"""What the operator shows over HTTP: health and metrics. It asks; it never decides."""
+"""What the operator shows over HTTP: probes and metrics. Nothing here changes what it does."""

@@ -1,4 +1,7 @@
-"""Every number of the operator, in a registry of its own. No label holds a user's text."""
+"""The numbers that /metrics shows, in a registry of their own. No label holds a user's text.
+
+`app` feeds the counters and histograms, and says where the gauges are read from.
+"""
 
 from collections.abc import Callable, Iterator
 
@@ -20,7 +23,7 @@ _SHORT = (0.0001, 0.0005, 0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1)
 _PULSE = (0.001, 0.002, 0.005, 0.01, 0.015, 0.02, 0.03, 0.05, 0.075, 0.1, 0.15, 0.25, 0.5, 1)
 
 
-# `evenkeel_runs_created` would be read as a number of runs; it is the time the counter began.
+# A series `evenkeel_runs_created` reads like a number of runs, and is the time the counter began.
 disable_created_metrics()  # type: ignore[no-untyped-call]
 
 
@@ -39,7 +42,7 @@ class Metrics:
         )
         self.pulse_s = self._histogram(
             "evenkeel_loop_pulse_seconds",
-            "How late a timer of the loop is, looked at all the time: what others make it wait",
+            "How late a timer of the loop fires, measured 50 times a second",
             _PULSE,
         )
         self.status_s = self._histogram(

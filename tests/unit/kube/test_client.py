@@ -146,7 +146,7 @@ async def test_a_401_that_lasts_reads_the_credentials_once_for_all_calls(server:
     server.answer = nobody
     async with KubeClient(load, timeout_s=5, connections=20) as client:
         replies = await asyncio.gather(*(client.call("GET", "/api") for _ in range(20)))
-        client._in_vain_until = float("-inf")  # some seconds later
+        client._not_read_until = float("-inf")  # some seconds later
         await client.call("GET", "/api")
     assert {reply.status for reply in replies} == {401}
     assert len(loads) == 1 + 1 + 1
@@ -479,6 +479,6 @@ async def test_credentials_that_cannot_be_had_leave_the_old_ones_in_use(server: 
         for _ in range(2):
             with pytest.raises(NotSent, match="gave nothing"):
                 await client.call("GET", "/x")
-        client._in_vain_until = float("-inf")  # some seconds later
+        client._not_read_until = float("-inf")  # some seconds later
         assert (await client.call("GET", "/x")).status == 200
     assert server.tokens == [f"Bearer {OLD}"] * 3 + [f"Bearer {NEW}"]

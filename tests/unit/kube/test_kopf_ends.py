@@ -50,12 +50,12 @@ async def test_an_end_of_kopf_by_itself_is_told() -> None:
 
 async def test_a_watch_that_never_began_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     """Discovery may lag behind a CRD that was applied a moment ago; kopf asks it once."""
-    monkeypatch.setattr(kopf_session, "BLIND_AFTER_S", 0.3)
+    monkeypatch.setattr(kopf_session, "ASKS_WITHIN_S", 0.3)
     assert isinstance(await death_of(nothing, named=False), CannotStart)
 
 
 async def test_a_watch_that_began_is_believed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kopf_session, "BLIND_AFTER_S", 0.1)
+    monkeypatch.setattr(kopf_session, "ASKS_WITHIN_S", 0.1)
     deaths: Deaths = queue.SimpleQueue()
     began = asyncio.Event()
 
