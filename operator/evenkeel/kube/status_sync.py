@@ -95,12 +95,12 @@ class StatusSync:
             in_flight, kept=KEPT, stuck=STUCK, old_in_all=OLD_IN_ALL, freed=self._arrived.set
         )
         self._waiting: dict[str, float] = {}
-        """Since when; of these a uid stands in its namespace's lane or is paced, or its last
-        write is still under way."""
+        """Schedules to be written, and since when. Each stands in its namespace's lane, or is
+        paced, or its last write is still under way."""
         self._lanes: dict[str, dict[str, None]] = {}
-        """What may be written now by namespace, the next one's turn first."""
+        """Schedules that may be written now, by namespace; the namespace whose turn it is first."""
         self._paced: list[tuple[float, str]] = []
-        """A heap of those that may be written later, by when."""
+        """A heap of schedules that may be written later, by when."""
         self._is_paced: set[str] = set()
         self._unstored: dict[str, _Unstored] = {}
         self._written_at: dict[str, float] = {}
@@ -109,6 +109,8 @@ class StatusSync:
         self._stored: dict[str, int] = {}
         """The revision stored last."""
         self._writing: dict[str, asyncio.Future[None]] = {}
+        """One write at a time for each schedule, whose document is taken when it begins: an older
+        document that arrived after a newer one would take back what a create relies on."""
         self._closed_until = 0.0
         self._closings = 0
         self._stopping = False
@@ -146,18 +148,23 @@ class StatusSync:
     async def write_now(self, uid: str, revision: int) -> bool:
         """Have this revision stored before going on; False when it could not be done.
 
-        At once where it is stored already, however long ago: what a create relies on is announced
-        seconds before. Unless the watch shows a version that is not of our writing: somebody else,
-        another process perhaps, may have taken the announcement back. What the watch has not shown
-        yet is not known. Nobody waits here for a place, nor for other schedules' writes."""
+        Called by a create whose Job may vanish: a stored status must announce it. A revision that
+        is stored counts, however long ago it was written, unless the watch shows a version that
+        the operator did not write. Then somebody else, another process perhaps, may have taken the
+        announcement back, and it is written again. What the watch has not shown yet is not known.
+
+        It waits for no place and for no other schedule. One write serves all creates of a schedule
+        that wait for it, and so does its failure."""
         if self._is_stored(uid, revision):
             return True
-        waits = self._take(uid)
-        await self._my_turn(uid)
-        if self._is_stored(uid, revision):  # one write serves all creates that wait for it
-            if waits:
-                self.dirty(uid)  # for what has changed since
-            return True
+        begun_before = True
+        while (other := self._writing.get(uid)) is not None:
+            await asyncio.wait([other])
+            if self._is_stored(uid, revision):
+                return True
+            if not begun_before:
+                return False
+            begun_before = False  # it may have held an older document
         return await self._write(uid)
 
     def _is_stored(self, uid: str, revision: int) -> bool:
@@ -178,10 +185,10 @@ class StatusSync:
         """At shutdown: write what waits, without the pauses; give up after `within_s`. How many
         statuses are not written then.
 
-        From the call on nobody hears that a document was stored, not only from the first `await`:
-        a change that waits for that word would be lost in between."""
+        Nobody reads `StatusWritten` any more, from the call on and not only from the first
+        `await`: a change that the scheduler tells only after it would be lost in between."""
         self._stopping = True
-        for uid in self._waiting:
+        for uid in [uid for uid in self._waiting if uid not in self._writing]:
             self._queue(uid)
         self._arrived.set()
         return self._flush(within_s)
@@ -213,7 +220,7 @@ class StatusSync:
             self._queue(uid)
 
     def _queue(self, uid: str) -> None:
-        """Into its lane, as soon as another patch of this schedule may be sent."""
+        """Put a schedule into its lane, now or as soon as another patch of it may be sent."""
         may_at = self._written_at.get(uid, float("-inf")) + EVERY_S
         if self._stopping or may_at <= self._clock.monotonic():
             self._lanes.setdefault(self._unstored[uid].ns, {})[uid] = None
@@ -223,19 +230,18 @@ class StatusSync:
             heapq.heappush(self._paced, (may_at, uid))
             self._arrived.set()
 
-    def _take(self, uid: str) -> bool:
-        """It waits no longer; False when it did not."""
+    def _take(self, uid: str) -> None:
+        """A schedule waits no longer."""
         if self._waiting.pop(uid, None) is None:
-            return False
+            return
         ns = self._unstored[uid].ns
         lane = self._lanes.get(ns, {})
         lane.pop(uid, None)
         if not lane:
             self._lanes.pop(ns, None)
-        return True
 
     def _begin(self, spawn: Callable[[Write], object]) -> float:
-        """Begin what may be written; how long to rest then."""
+        """Begin the writes that may begin; how long to rest then."""
         while True:
             uid, pause_s = self._next()
             if uid is None:
@@ -270,7 +276,7 @@ class StatusSync:
         return None, pause_s
 
     def _end_paces(self, now: float) -> float:
-        """Those whose pace has ended stand in their lanes; how long until the next one's has."""
+        """Put schedules whose pause has ended into their lanes; how long until the next one's."""
         while self._paced and self._paced[0][0] <= now:
             _, uid = heapq.heappop(self._paced)
             self._is_paced.discard(uid)
@@ -296,9 +302,7 @@ class StatusSync:
             place.give_back(answered=answered)
 
     async def _write(self, uid: str) -> bool:
-        """One at a time for each schedule, and the document is taken when its turn has come: an
-        older one that arrives after a newer takes back a mark that a create relies on."""
-        await self._my_turn(uid)
+        """Outside of all turns."""
         self._take(uid)
         self._writing[uid] = asyncio.get_running_loop().create_future()
         try:
@@ -311,10 +315,6 @@ class StatusSync:
         if uid in self._waiting:
             self._queue(uid)
         self._arrived.set()
-
-    async def _my_turn(self, uid: str) -> None:
-        while (other := self._writing.get(uid)) is not None:
-            await asyncio.wait([other])
 
     async def _send(self, uid: str) -> bool | None:
         """Whether it is stored; None: no answer."""

@@ -134,3 +134,27 @@ def test_a_write_that_fails_at_the_end_is_counted():
 
     virtually(whole)
     assert len(api.calls) == 1
+
+
+def test_a_status_that_is_being_written_is_not_begun_a_second_time():
+    """The newer document would arrive before the older one."""
+    writing, most = 0, []
+
+    class Counting(ASlowServer):
+        async def call(self, verb: str, path: str, **more: Any) -> Reply:
+            nonlocal writing
+            writing += 1
+            most.append(writing)
+            reply = await super().call(verb, path, **more)
+            writing -= 1
+            return reply
+
+    async def whole(clock_):
+        async with working(Counting(), clock_) as it:
+            it.dirty("one")
+            await clock.sleep(1)
+            it.dirty("one")
+            assert await it.flush(within_s=10) == 0
+
+    virtually(whole)
+    assert most == [1, 1]

@@ -295,6 +295,21 @@ def test_what_somebody_else_may_have_taken_back_is_written_again(seen, writes):
     assert [call.body["status"]["n"] for call in api.calls] == [2] * writes
 
 
+def test_a_write_that_fails_serves_all_creates_that_wait_for_it():
+    api = ScriptedApi([10.0, NO_ANSWER, 10.0, NO_ANSWER, 10.0, NO_ANSWER, 10.0, NO_ANSWER])
+
+    async def scenario(it, documents):
+        change(it, documents)
+        await asyncio.sleep(5)  # the older document is on its way
+        change(it, documents)
+        began = asyncio.get_running_loop().time()
+        stored = await asyncio.gather(*(it.write_now(UID, 3) for _ in range(20)))
+        assert not any(stored)
+        assert asyncio.get_running_loop().time() - began < 16
+
+    sync(api, scenario)
+
+
 def test_a_schedule_that_is_gone_from_the_scheduler_is_not_written():
     api = ScriptedApi([written()])
 
