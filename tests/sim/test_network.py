@@ -89,10 +89,12 @@ def test_5_a_watch_that_never_works_is_no_hot_loop_and_nothing_is_missed(fault: 
     assert len(watches) < 95 * 2
 
 
-def test_5_a_watch_that_falls_silent_is_given_up() -> None:
+@pytest.mark.parametrize("fault", ["hang", "mute"])
+def test_5_a_watch_that_falls_silent_is_given_up(fault: str) -> None:
+    """Whether its client gives it up, or never notices that its connection is dead."""
     story = world(create(1, "a", every(60, concurrencyPolicy="Forbid")), lasts_s=295)
 
-    outcome = with_faults(story, Rule("WATCH", JOBS, "hang", times=1))
+    outcome = with_faults(story, Rule("WATCH", JOBS, fault, times=1))
 
     # 60 was created, its end not seen until the stream was given up at about 90.
     assert counts(outcome) == {"succeeded": 4}
