@@ -37,6 +37,9 @@ LONGEST_PAUSE_S = 30.0
 LONGEST_SILENCE_S = 5.0
 """Between two looks whether an API server that could not be reached is there again."""
 
+FEW = 4
+"""While no more statuses wait, looking for the next one costs nothing."""
+
 KEPT = 1
 STUCK = 2
 OLD_IN_ALL = 32
@@ -111,6 +114,8 @@ class StatusSync:
         self._writing: dict[str, asyncio.Future[None]] = {}
         """One write at a time for each schedule, whose document is taken when it begins: an older
         document that arrived after a newer one would take back what a create relies on."""
+        self._spawn: Callable[[Write], object] | None = None
+        """Begins a write; None: nobody writes now."""
         self._closed_until = 0.0
         self._closings = 0
         self._stopping = False
@@ -142,8 +147,13 @@ class StatusSync:
 
     def dirty(self, uid: str) -> None:
         """The status of this schedule has changed."""
-        if uid not in self._waiting:
-            self._wait(uid, since=self._clock.monotonic())
+        if uid in self._waiting:
+            return
+        self._wait(uid, since=self._clock.monotonic())
+        if self._spawn is not None and len(self._waiting) <= FEW:
+            # At once, and not when `run` wakes up: a status that tells why a Job is deleted is sent
+            # before the deletion that the scheduler asks for after it.
+            self._begin(self._spawn)
 
     async def write_now(self, uid: str, revision: int) -> bool:
         """Have this revision stored before going on; False when it could not be done.
@@ -176,10 +186,14 @@ class StatusSync:
     async def run(self) -> None:
         """Write until cancelled."""
         async with asyncio.TaskGroup() as writes:
-            while True:
-                pause_s = self._begin(writes.create_task)
-                self._arrived.clear()
-                await self._rest(pause_s)
+            self._spawn = writes.create_task
+            try:
+                while True:
+                    pause_s = self._begin(writes.create_task)
+                    self._arrived.clear()
+                    await self._rest(pause_s)
+            finally:
+                self._spawn = None
 
     def flush(self, *, within_s: float) -> Awaitable[int]:
         """At shutdown: write what waits, without the pauses; give up after `within_s`. How many
