@@ -109,7 +109,9 @@ class Places:
         try:
             return await turn
         except asyncio.CancelledError:
-            if turn.done() and not turn.cancelled():
+            if turn.cancelled():
+                self._hand_out()  # or those that come later would wait behind nobody
+            else:
                 turn.result().give_back(answered=False)
             raise
 

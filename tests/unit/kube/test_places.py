@@ -134,6 +134,26 @@ def test_who_gives_up_waiting_takes_no_place():
     virtually(scenario)
 
 
+def test_who_gives_up_last_leaves_the_places_to_whoever_comes():
+    async def scenario(_):
+        it = places(1, kept=0, each=1)
+        first = it.take("shop")
+
+        async def work() -> None:
+            async with it.hold("shop"):
+                pass
+
+        gives_up = asyncio.create_task(work())
+        await asyncio.sleep(0.1)
+        first.give_back(answered=True)  # handed to one that is cancelled before it goes on
+        gives_up.cancel()
+        await asyncio.gather(gives_up, return_exceptions=True)
+        async with asyncio.timeout(1):
+            await work()
+
+    virtually(scenario)
+
+
 def test_what_failed_in_a_place_is_no_answer():
     async def scenario(_):
         it = places(2, kept=0, stuck=1)
