@@ -14,7 +14,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 YOUNG_S = 1.0
-"""A request older than this waits for something that is not the API server's own work."""
+"""A request older than this mostly waits for a webhook, which may take ten seconds or thirty."""
 
 
 class Place:
