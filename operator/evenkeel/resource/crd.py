@@ -24,18 +24,20 @@ HEADER = """\
 
 COLUMNS: tuple[tuple[str, str, str, str], ...] = (
     ("Schedule", "string", ".status.scheduleText", "When it runs"),
+    ("State", "string", ".status.state", "How the schedule stands"),
     # not a date: kubectl prints dates in the future as <invalid>
     ("Next", "string", ".status.nextRunTime", "The next due time"),
     ("Last", "date", ".status.lastScheduleTime", "Time since the last due time launched"),
     ("Result", "string", ".status.lastResult", "How the last run ended"),
     ("Active", "integer", ".status.activeCount", "Runs that are active"),
-    ("Suspend", "boolean", ".spec.suspend", "Whether it is suspended"),
     ("Age", "date", ".metadata.creationTimestamp", ""),
 )
 WIDE_COLUMNS: tuple[tuple[str, str, str, str], ...] = (
     ("Zone", "string", ".spec.timeZone", "Time zone"),
+    ("Next Local", "string", ".status.nextLocal", "The next due time in the time zone"),
     ("Slot", "string", ".status.placement.slot", "Where the operator placed it"),
     ("Priority", "integer", ".spec.priority", "Of runs due together, higher starts first"),
+    ("Images", "string", ".status.images", "The images of the template's containers"),
 )
 
 

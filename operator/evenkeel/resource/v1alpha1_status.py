@@ -68,6 +68,37 @@ class TimingStatus(Known):
     fields: Anything | None = None
 
 
+class WaitingRun(Known):
+    """A run that the mark has passed and that has no Job yet, or none any more."""
+
+    due: Time
+    kind: str | None = None
+    attempt: int | None = None
+    reason: str | None = None
+    retry_at: Time | None = None
+
+
+class Internal(Known):
+    """What the operator's rules need to survive a restart. For the operator alone."""
+
+    mark: Time | None = Field(
+        default=None, description="Every due time up to here has a verdict or stands in waiting."
+    )
+    timing: TimingStatus | None = Field(default=None, description="The timing in force.")
+    suspended_since: Time | None = Field(default=None, description="First sight of suspend: true.")
+    resumed_at: Time | None = Field(
+        default=None, description="First sight of suspend: false after it."
+    )
+    waiting: list[WaitingRun] | None = Field(
+        default=None,
+        max_length=WAITING_COUNT,
+        description="Runs that are announced, queued, held or between two attempts.",
+    )
+    template_hash: str | None = Field(
+        default=None, description="The template TemplateAccepted speaks of."
+    )
+
+
 class Pause(Known):
     """Who or what paused the schedule."""
 
@@ -113,8 +144,13 @@ class Status(Known):
     observed_generation: int | None = Field(
         default=None, description="The spec this status speaks of."
     )
+    state: str | None = Field(default=None, description="How the schedule stands, in one word.")
     schedule_text: str | None = Field(default=None, description="When it runs, in words.")
+    images: str | None = Field(default=None, description="The images of the template's containers.")
     next_run_time: Time | None = Field(default=None, description="The next due time.")
+    next_local: str | None = Field(
+        default=None, description="The next due time in the schedule's time zone."
+    )
     upcoming: list[Time] | None = Field(
         default=None, max_length=5, description="The next due times."
     )
@@ -138,22 +174,8 @@ class Status(Known):
         default=None, description="Runs by final state, since countsSince."
     )
     counts_since: Time | None = Field(default=None, description="When counting began.")
-    mark: Time | None = Field(
-        default=None, description="Every due time up to here has a verdict or stands in waiting."
-    )
-    timing: TimingStatus | None = Field(default=None, description="The timing in force.")
-    suspended_since: Time | None = Field(default=None, description="First sight of suspend: true.")
-    resumed_at: Time | None = Field(
-        default=None, description="First sight of suspend: false after it."
-    )
     pause: Pause | None = Field(
         default=None, description="Set while the operator or a person paused it."
-    )
-    waiting: list[Time] | None = Field(
-        default=None, max_length=WAITING_COUNT, description="Due times queued, retrying or held."
-    )
-    template_hash: str | None = Field(
-        default=None, description="The template TemplateAccepted speaks of."
     )
     placement: PlacementStatus | None = Field(
         default=None, description="Where the operator placed it."
@@ -166,4 +188,7 @@ class Status(Known):
             "x-kubernetes-list-type": "map",
             "x-kubernetes-list-map-keys": ["type"],
         },
+    )
+    internal: Internal | None = Field(
+        default=None, description="What the operator needs after a restart."
     )

@@ -148,8 +148,11 @@ def test_the_spec_has_every_field_of_a_cronjob() -> None:
 def test_the_status_has_the_promised_fields() -> None:
     assert set(STATUS["properties"]) == {
         "observedGeneration",
+        "state",
         "scheduleText",
+        "images",
         "nextRunTime",
+        "nextLocal",
         "upcoming",
         "lastScheduleTime",
         "lastSuccessfulTime",
@@ -161,21 +164,25 @@ def test_the_status_has_the_promised_fields() -> None:
         "consecutiveFailures",
         "counts",
         "countsSince",
+        "pause",
+        "placement",
+        "conditions",
+        "internal",
+    }
+    assert set(STATUS["properties"]["internal"]["properties"]) == {
         "mark",
         "timing",
         "suspendedSince",
         "resumedAt",
-        "pause",
         "waiting",
         "templateHash",
-        "placement",
-        "conditions",
     }
     bounds = {
         name: STATUS["properties"][name]["maxItems"]
-        for name in ("upcoming", "active", "recent", "waiting")
+        for name in ("upcoming", "active", "recent", "conditions")
     }
-    assert bounds == {"upcoming": 5, "active": 50, "recent": 10, "waiting": 128}
+    assert bounds == {"upcoming": 5, "active": 50, "recent": 10, "conditions": 16}
+    assert STATUS["properties"]["internal"]["properties"]["waiting"]["maxItems"] == 128
 
 
 @pytest.mark.parametrize(
