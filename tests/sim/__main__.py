@@ -18,7 +18,7 @@ from tests.sim.world import FORGED_FROM
 
 
 def main() -> int:
-    """Parse, play, report."""
+    """Play what the arguments ask for, and print what was wrong."""
     parser = argparse.ArgumentParser(prog="python -m tests.sim", description=__doc__)
     parser.add_argument("--seed", type=int, help="one seed, with its history")
     parser.add_argument("--seeds", type=int, default=500, help="how many")

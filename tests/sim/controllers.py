@@ -35,7 +35,7 @@ class Fate:
 
 
 class Controllers:
-    """Acts on the server's changes, on the loop's time."""
+    """Does what the Job, ttl and garbage controllers do when an object changes."""
 
     def __init__(self, server: Server, fate: Callable[[Json], Fate]) -> None:
         self._server = server
@@ -116,6 +116,6 @@ class Controllers:
 
 
 def run_of(job: Json) -> tuple[str, int, int] | None:
-    """Owner uid, due and attempt of a Job of ours."""
+    """Owner uid, due time and attempt of a Job of ours; None: it is not ours."""
     fact = read_job(job)
     return None if fact is None else (fact.run.uid, fact.run.due, fact.attempt)

@@ -1,4 +1,4 @@
-"""The three ways to disturb an operator, as functions that return what they found wrong.
+"""The ways to disturb an operator: functions that return what the oracles found wrong.
 
 Called by the tests in this directory and by `python -m tests.sim`.
 """
@@ -28,20 +28,20 @@ def faultless(number: int) -> Outcome:
 
 
 def crash_points(number: int) -> list[CrashPoint]:
-    """Before and after every call of an undisturbed life."""
+    """Before and after every call of an operator that nothing disturbs."""
     calls = faultless(number).processes[0].connection.calls
     return [CrashPoint(call, after) for call in range(calls) for after in (False, True)]
 
 
 def crash_at(number: int, point: CrashPoint) -> tuple[list[str], Counter[str]]:
-    """Crash there, start anew, compare the ends; and what was forgiven."""
+    """Crash there, start anew, and compare the ends. What is wrong, and what was forgiven."""
     outcome = play(WORLDS[number], Trouble(crash_point=point))
     found = violations(outcome) + differences(outcome, faultless(number))
     return found, outcome.forgiven
 
 
 def restart_every(number: int, steps: int) -> list[str]:
-    """Kill each process so many steps after it was ready, to the end."""
+    """Kill each process so many steps after it was ready, until the play ends."""
     # A status is written at most once a second: of a process that never lives for one, nothing is
     # told but what it finds at its start, and no decision of it would last.
     after_step_s = 0.05 if steps >= 5 else 1.1

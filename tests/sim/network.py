@@ -1,7 +1,7 @@
 """The way from one operator process to the API server, and all that can go wrong on it.
 
 `Connection` is the `Api` port of `evenkeel.kube`. A `Weather` decides for each request and each
-stream what happens to it; `Calm` lets everything through. A request that may change something is
+stream what happens to it; `Weather` itself lets all through. A request that may change something is
 either done or not done before its outcome is told: that is what the operator cannot see.
 """
 
@@ -28,10 +28,10 @@ BOOKMARK_S = 60.0
 
 
 class Weather:
-    """Nothing goes wrong."""
+    """What happens to each request and stream; here nothing goes wrong."""
 
     def latency_s(self) -> float:
-        """One way."""
+        """How long a request takes to the server, and its answer back."""
         return 0.003
 
     def of_call(self, verb: str, path: str, now: float) -> str:
@@ -72,8 +72,8 @@ EVENT_FAULTS = ("late", "twice", "swap", "cut")
 
 @dataclass(slots=True)
 class Storm(Weather):
-    """Faults by seed until `until_s`. Each seed has its own taste: some faults often, others never,
-    because all faults at a middling rate would look alike in every run."""
+    """Faults by seed until `until_s`. Each seed has some faults often and others never: with
+    all faults at a middling rate all runs would look alike."""
 
     rng: Random
     until_s: float
@@ -154,7 +154,7 @@ class Rule:
 
 
 class Scripted(Weather):
-    """Exactly these faults."""
+    """The faults that its rules name, and no others."""
 
     def __init__(self, *rules: Rule) -> None:
         self.rules = [replace(rule) for rule in rules]
@@ -178,7 +178,8 @@ class CrashPoint:
 
 
 class Connection:
-    """The `Api` of one process. Once `cut` it answers nobody, so that a dead process stays dead."""
+    """The `Api` of one process. Once it is `dead` no call returns: a killed process does
+    nothing more."""
 
     def __init__(
         self,
@@ -298,7 +299,7 @@ class Connection:
         return self.calls - 1
 
     async def _survive(self, number: int, *, after: bool) -> None:
-        """Here the process may die; nobody comes back from there."""
+        """The crash point may be here. The call of a dead process never returns."""
         point = self._crash_point
         if not self.dead and point and point.call == number and point.after is after:
             self._crash()
@@ -395,7 +396,7 @@ class _Stream:
                     yield line
 
     async def _wait(self, until: float) -> AsyncIterator[bytes]:
-        """For the next change; now and then a bookmark, or the line is cut."""
+        """Wait for the next change. Bookmarks come now and then; the connection may be cut."""
         loop = asyncio.get_running_loop()
         left_s = until - loop.time()
         # The server says how far it is a moment before it ends a watch, so that the next one does

@@ -1,4 +1,4 @@
-"""What a play leaves behind: the world at its end, and all that ever was in it."""
+"""What a play leaves behind: the objects at its end, and all that ever were."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class Created:
-    """A Job that was created, whatever became of it."""
+    """A Job that the server created. It may be gone."""
 
     uid: str
     due: int

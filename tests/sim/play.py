@@ -29,7 +29,7 @@ from evenkeel.model import RunId
 
 @dataclass(frozen=True, slots=True)
 class Trouble:
-    """How the operator is disturbed, beside what its weather does."""
+    """When the operator is killed or stopped, and the seed of its weather."""
 
     crash_point: CrashPoint | None = None
     """In the first process."""
@@ -88,7 +88,7 @@ def _ours(rng: Random) -> Iterator[None]:
 
 
 class Play:
-    """One story, with all that takes part in it."""
+    """One play of a world: the server, its controllers and the operator's processes."""
 
     def __init__(self, world: World, trouble: Trouble, loop: VirtualLoop, *, verbose: bool) -> None:
         self.world = world
@@ -142,7 +142,7 @@ class Play:
         return self.outcome
 
     def _hear_the_last(self) -> None:
-        """What the last process knows, while it lives: buried, it holds no task any more."""
+        """Ask the last process what it knows while it lives: after `bury` it has no tasks."""
         process = self.outcome.processes[-1]
         try:
             self.outcome.left = process.left()

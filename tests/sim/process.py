@@ -69,20 +69,20 @@ class Process:
     # the listener of the reflector
 
     def read(self, item: Json) -> Json:
-        """All of it."""
+        """The whole object: the listener reads it."""
         return item
 
     def listed(self, found: list[Json], listed_at: float) -> None:
-        """As kopf: objects of a list have no kind of event."""
+        """As kopf tells of a list: without a kind of event."""
         for item in found:
             self.listener.see(None, item)
 
     def changed(self, kind: str, item: Json) -> None:
-        """As kopf."""
+        """As kopf tells of a change."""
         self.listener.see(kind, item)
 
     def sizes(self) -> dict[str, int]:
-        """Nothing."""
+        """It keeps nothing of the objects."""
         return {}
 
     def _count_steps(self) -> None:
@@ -128,7 +128,7 @@ class Process:
         self.operator.stop()
 
     def left(self) -> Left:
-        """What it says of itself. Its sizes first: a question is a message, too."""
+        """What the process says of itself. The sizes come first: a question is a message, too."""
         sizes, tasks = self.operator.sizes(), len(self.tasks)
         outcome = self.play.outcome
         keys = {
@@ -149,7 +149,7 @@ class Process:
         )
 
     def _ask(self, question: Callable[[object], Message]) -> Any:
-        """By a message, as everybody does; its loop runs no more, so it is stepped by hand."""
+        """Ask by a message, as everybody does. The scheduler is stepped here: time stands still."""
         scheduler, asked = self.operator.scheduler, object()
         assert scheduler.inbox.offer(question(asked))
         for _ in range(STEPS_TO_AN_ANSWER):

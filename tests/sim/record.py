@@ -1,4 +1,4 @@
-"""Writes down what happens while it is played: into the outcome, and for people as a history."""
+"""Writes down what happens in a play: into the outcome, and for people as a history."""
 
 from __future__ import annotations
 

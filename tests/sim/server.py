@@ -77,7 +77,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What was asked, for the history that a failing seed prints."""
+    """What was asked of the server: for oracles, and for the history that a failing seed prints."""
 
     at: float
     who: str
