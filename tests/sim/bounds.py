@@ -32,6 +32,10 @@ RUNS_LIMIT = 150
 """Of a schedule that catches up: catchUpLimit is 100, and as many as 20 may be queued."""
 
 
+REASONS_LIMIT = 20
+"""Reasons of Events: the last of each schedule and reason is remembered, to be counted up."""
+
+
 def no_hot_loop(outcome: Outcome) -> Iterator[str]:
     """No process asks for the same thing again and again, nor for too much."""
     for process in outcome.processes:
@@ -98,10 +102,6 @@ def _limits(outcome: Outcome, sizes: dict[str, int]) -> dict[str, int]:
     left = outcome.left
     assert left is not None
     due_just_now = sum(due > left.now - JUST_NOW_S for _, due in left.active)
-    events = sum(
-        request.path.endswith("/events") and request.verb == "POST"
-        for request in outcome.server.requests
-    )
     return {
         "scheduler: schedules": exist + sum(at > now - 60 for at in outcome.deleted.values()),
         "scheduler: schedules not admitted": 0,
@@ -128,6 +128,6 @@ def _limits(outcome: Outcome, sizes: dict[str, int]) -> dict[str, int]:
         "errands: dry runs": 0,
         "errands: Jobs to find": 0,
         "events: Events that wait": 0,
-        "events: series of Events": events,
+        "events: series of Events": REASONS_LIMIT * len(outcome.schedules),
         "watch: Jobs": jobs + 10,
     }
