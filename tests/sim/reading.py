@@ -235,8 +235,9 @@ def was_due(outcome: Outcome, job: Created) -> bool:
     schedules = (read(item) for item in outcome.specs[job.uid])
     timings = [schedule.timing for schedule in schedules if isinstance(schedule, Schedule)]
     fixed = [timing for timing in timings if with_its_phase(timing, {}) is not None]
-    phased = [timing for timing, _, _ in timings_in_force(outcome, job.uid)]
-    return any(was_due_by(timing, job) for timing in fixed + phased)
+    if any(was_due_by(timing, job) for timing in fixed):
+        return True
+    return any(was_due_by(timing, job) for timing, _, _ in timings_in_force(outcome, job.uid))
 
 
 def a_phase_is_untold(outcome: Outcome, uid: str) -> bool:

@@ -206,7 +206,10 @@ class Server:
             return refused
         if part == "status":
             status = _merged(old.get("status"), patch.get("status") or {})
-            if kind is SCHEDULED_JOB and (refused := _invalid_status(name, status)) is not None:
+            # What a patch leaves as it is, is not looked at again: as Kubernetes does.
+            before = old.get("status") or {}
+            changed = {key: part for key, part in status.items() if part != before.get(key)}
+            if kind is SCHEDULED_JOB and (refused := _invalid_status(name, changed)) is not None:
                 return refused
             new = old | {"status": status}
         else:
