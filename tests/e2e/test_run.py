@@ -25,7 +25,8 @@ class Call:
 
     def __init__(self, directory: Path, *arguments: str) -> None:
         self._output = directory / f"{secrets.token_hex(3)}.txt"
-        command = [sys.executable, "-m", "tests.cluster.harness.run", *arguments]
+        # The usual port may be taken, between a look and its use, by whoever else runs this test.
+        command = [sys.executable, "-m", "tests.cluster.harness.run", "--port", "0", *arguments]
         kept = {k: v for k, v in os.environ.items() if not k.startswith("EVENKEEL_")}
         with self._output.open("wb") as output:
             self._process = subprocess.Popen(

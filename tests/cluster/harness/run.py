@@ -51,6 +51,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.cluster.harness.run")
     parser.add_argument("--name", default="run")
     parser.add_argument("--kubeconfig", type=Path, default=None, help="use this cluster instead")
+    parser.add_argument("--port", type=int, default=USUAL_PORT, help="if it is free; 0: any")
     asked = parser.parse_args(arguments)
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, _interrupted)
@@ -58,7 +59,7 @@ def main(arguments: list[str] | None = None) -> int:
         with ExitStack() as until_the_end:
             cluster = until_the_end.enter_context(_cluster(asked.name, asked.kubeconfig))
             known = None if cluster.kind == "named" else state.load(asked.name)
-            running = until_the_end.enter_context(_operator(cluster, known))
+            running = until_the_end.enter_context(_operator(cluster, known, asked.port))
             until_the_end.enter_context(_examples(cluster))
             _tell(cluster, running)
             _follow(cluster, running)
@@ -89,7 +90,7 @@ def _cluster(name: str, kubeconfig: Path | None) -> Iterator[Cluster]:
 
 
 @contextmanager
-def _operator(cluster: Cluster, known: state.State | None) -> Iterator[Running]:
+def _operator(cluster: Cluster, known: state.State | None, port: int) -> Iterator[Running]:
     """That of another call, or one of our own."""
     cluster.install_crd()
     if known and (other := _running(known)):
@@ -102,7 +103,7 @@ def _operator(cluster: Cluster, known: state.State | None) -> Iterator[Running]:
         else:
             scratch = until_the_end.enter_context(tempfile.TemporaryDirectory())
             directory = Path(scratch)
-        found = _start(cluster, directory)
+        found = _start(cluster, directory, port)
         try:
             if known:
                 with state.newest(known) as newest:
@@ -117,9 +118,9 @@ def _operator(cluster: Cluster, known: state.State | None) -> Iterator[Running]:
             processes.end(found.process, within_s=SHUTDOWN_SECONDS)
 
 
-def _start(cluster: Cluster, directory: Path) -> Running:
+def _start(cluster: Cluster, directory: Path, port: int) -> Running:
     log = directory / "logs" / "operator.log"
-    address = f"127.0.0.1:{_port()}"
+    address = f"127.0.0.1:{_port(port)}"
     program = Path(sys.executable).with_name("evenkeel")
     ours = ("EVENKEEL_", "KUBE")  # could point it elsewhere
     process = processes.spawn(
@@ -214,8 +215,8 @@ def _follow(cluster: Cluster, running: Running) -> None:
     raise failed("the operator has ended (`make cluster-down` ends it too).", running.log)
 
 
-def _port() -> int:
-    for port in (USUAL_PORT, 0):
+def _port(wish: int) -> int:
+    for port in (wish, 0):
         with socket.socket() as probe:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             with contextlib.suppress(OSError):
