@@ -14,7 +14,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.cluster.harness import Cluster, HarnessError, Options, build, kind, start, stop, sweep
+from tests.cluster.harness import (
+    Cluster,
+    HarnessError,
+    Options,
+    build,
+    kind,
+    processes,
+    start,
+    stop,
+    sweep,
+)
 from tests.cluster.harness import state as states
 from tests.cluster.harness.processes import Process, kill, this_process
 from tests.cluster.harness.state import State
@@ -224,6 +234,26 @@ class TestStartAndStop:
         assert rest[0].endswith("logs/kube-apiserver.log:")
         assert "unknown flag: --no-such-flag" in "\n".join(rest)
         assert name not in states.names()
+
+    def test_a_process_of_whose_threads_one_still_runs_has_not_ended(self) -> None:
+        """It holds its port: an API server that was begun anew found its own taken."""
+        program = [
+            "import ctypes, threading, time",
+            "threading.Thread(target=time.sleep, args=(60,)).start()",
+            "print('ready', flush=True)",
+            "ctypes.CDLL(None).pthread_exit(None)",
+        ]
+        command = [sys.executable, "-c", "\n".join(program)]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as half:
+            assert half.stdout
+            assert half.stdout.readline() == "ready\n"
+            stat = Path(f"/proc/{half.pid}/stat")
+            eventually(lambda: stat.read_text().rpartition(")")[2].split()[0] == "Z")
+            known = processes.known(half.pid)
+
+            assert known.alive
+            kill([known])
+            assert not known.alive
 
     def test_a_process_that_is_not_ours_is_not_ended(self) -> None:
         with subprocess.Popen(["sleep", "60"]) as stranger:

@@ -31,13 +31,13 @@ class Process:
 
 
 def this_process() -> Process:
-    return _known(os.getpid())
+    return known(os.getpid())
 
 
 def child_of(process: Process) -> Process:
     """The only child of a process that has one."""
     children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
-    return _known(int(children[0]))
+    return known(int(children[0]))
 
 
 def spawn(command: Sequence[str | Path], *, log: Path, environment: Mapping[str, str]) -> Process:
@@ -61,7 +61,7 @@ def spawn(command: Sequence[str | Path], *, log: Path, environment: Mapping[str,
         )
     except OSError as error:
         raise HarnessError(f"cannot start {argv[0]}: {error.strerror}") from error
-    return _known(pid)
+    return known(pid)
 
 
 def wait_until(
@@ -124,7 +124,8 @@ def _signal(process: Process, number: signal.Signals) -> None:
         os.close(descriptor)
 
 
-def _known(pid: int) -> Process:
+def known(pid: int) -> Process:
+    """That process as it is now."""
     seen = _look(pid)
     return Process(pid=pid, started=seen[0] if seen else "ended at once")
 
@@ -138,9 +139,19 @@ def _look(pid: int) -> tuple[str, bool] | None:
         return None if Path("/proc/self/stat").exists() else _ask_ps(pid)
     fields = line.rpartition(")")[2].split()  # the name in parentheses may hold blanks
     state, started = fields[0], fields[19]
-    if state in "ZX":
+    ended = state in "ZX" and not _has_other_threads(pid)
+    if ended:
         _reap(pid)
-    return f"{boot}:{started}", state not in "ZX"
+    return f"{boot}:{started}", not ended
+
+
+def _has_other_threads(pid: int) -> bool:
+    """The first thread of a process that was killed may end before the others, and until they have
+    ended too the process still listens: its successor would find the port taken."""
+    try:
+        return len(os.listdir(f"/proc/{pid}/task")) > 1
+    except OSError:
+        return False
 
 
 def _ask_ps(pid: int) -> tuple[str, bool] | None:
