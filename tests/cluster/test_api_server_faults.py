@@ -36,6 +36,7 @@ def world(kwok_cluster: Cluster) -> Iterator[World]:
     kwok_cluster.install_crd()
     found = World(kwok_cluster)
     yield found
+    kwok_cluster.start_api_server()  # where a test has failed meanwhile: other tests need it
     found.leave()
     found.close()
 
