@@ -17,6 +17,7 @@ from tests.sim.bounds import no_hot_loop, nothing_is_left_over
 from tests.sim.controllers import run_of
 from tests.sim.outcome import Created, Outcome
 from tests.sim.reading import (
+    PRE_SCHEDULE_S,
     a_phase_is_untold,
     active_in,
     alive,
@@ -44,7 +45,6 @@ from evenkeel.model import ENDED, At, Instant, RunId, Schedule
 from evenkeel.resource.job import job_name
 from evenkeel.resource.read import read
 from evenkeel.resource.timing import timing_from_fields
-from evenkeel.settings import Settings
 from evenkeel.when import compile_timing
 
 QUIET_S = 12
@@ -55,9 +55,6 @@ GONE_S = 60
 
 HEALS_S = 60
 """Until a schedule goes on whose status was forged."""
-
-PRE_SCHEDULE_S = Settings().pre_schedule_s
-"""A mark may stand so far ahead of now."""
 
 DECISIONS = ("skipped", "missed")
 
@@ -169,7 +166,8 @@ def _never_backwards(outcome: Outcome) -> Iterator[str]:
             where = f"{name_of(outcome, uid)} at {at - outcome.world.base:.3f}"
             mark, newer = mark_of(old) or 0, mark_of(new) or 0
             # It may stand ahead of its time, and an edit, suspend or pause takes it back to theirs.
-            if newer < min(mark, int(stored_at)):
+            # To a process that begins by a clock that was set back, a mark ahead counts as now.
+            if newer < min(mark, int(stored_at)) and not forgiven.clock_was_set(outcome):
                 yield f"{where}: mark went back from {mark} to {newer}"
             if newer > at + PRE_SCHEDULE_S and not forgiven.clock_was_set(outcome):
                 yield f"{where}: mark is {newer - at:.3f} s ahead"
@@ -354,6 +352,23 @@ def _no_status_is_refused(outcome: Outcome) -> Iterator[str]:
             yield f"{request.path} was refused at {request.at - outcome.world.base:.3f}"
 
 
+def _written_again_at(outcome: Outcome, item: Json, forged_at: float) -> float:
+    """When an operator has first stored its status since: an outage may last long. Never: then it
+    counts from the forgery."""
+    path = f"/scheduledjobs/{item['metadata']['name']}/status"
+    return next(
+        (
+            request.at
+            for request in outcome.server.requests
+            if request.at > forged_at
+            and (request.verb, request.status) == ("PATCH", 200)
+            and request.who != "user"
+            and request.path.endswith(path)
+        ),
+        forged_at,
+    )
+
+
 def _forged_ones_go_on(outcome: Outcome) -> Iterator[str]:
     """A schedule whose status was forged runs again, or says why not."""
     for uid, item, status in alive(outcome):
@@ -363,7 +378,7 @@ def _forged_ones_go_on(outcome: Outcome) -> Iterator[str]:
             continue
         if with_its_phase(schedule.timing, {}) is None:
             continue  # which phase it has got instead, its status says
-        begin = int(forged_at) + HEALS_S
+        begin = int(_written_again_at(outcome, item, forged_at)) + HEALS_S
         due = compile_timing(schedule.timing, seed=name_of(outcome, uid)).newest(
             begin, int(outcome.now) - QUIET_S, limit=1
         )

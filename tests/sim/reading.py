@@ -15,9 +15,13 @@ from evenkeel.model import BY_SCHEDULE, Instant, Interval, Schedule, Timing
 from evenkeel.resource.job import due_of
 from evenkeel.resource.read import read
 from evenkeel.resource.timing import timing_from_fields, timing_hash
+from evenkeel.settings import Settings
 from evenkeel.when import compile_timing
 
 EVER = 1 << 60
+
+PRE_SCHEDULE_S = Settings().pre_schedule_s
+"""A mark may stand so far ahead of now."""
 
 # --- statuses -------------------------------------------------------------------------------------
 
@@ -140,7 +144,9 @@ def timings_in_force(outcome: Outcome, uid: str) -> list[tuple[Any, Instant, Ins
         if told is None:
             continue
         timing = with_its_phase(told, status)
-        since = max(read_instant(since_of(status) or ""), passed)
+        since = read_instant(since_of(status) or "")
+        if passed - since > PRE_SCHEDULE_S:
+            since = passed  # no edit takes a mark back so far
         if timing is None:
             if spans:
                 spans[-1] = (*spans[-1][:2], min(spans[-1][2], since))

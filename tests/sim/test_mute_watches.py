@@ -9,7 +9,7 @@ from tests.sim.outcome import Outcome
 from tests.sim.scenario import JOBS, counts, dues, with_faults, world
 from tests.sim.world import NEW_YEAR, create, every
 
-from evenkeel.resource import rfc3339
+from evenkeel import rfc3339
 
 SOON_S = 15.0
 """From there until the Jobs are listed anew, and a status tells of what the list shows."""

@@ -57,7 +57,7 @@ def test_a_create_that_no_status_announced_is_found() -> None:
     assert violations(outcome) == []
 
     (uid,) = outcome.statuses
-    as_if_later = [(at + 5, status) for at, status in outcome.statuses[uid]]
+    as_if_later = [(at + 15, status) for at, status in outcome.statuses[uid]]
     outcome.statuses[uid] = as_if_later
 
     assert any("no status told of it" in wrong for wrong in violations(outcome))

@@ -16,7 +16,7 @@ from tests.sim.play import Trouble, play
 from tests.sim.scenario import right, world
 from tests.sim.world import NEW_YEAR, UNSTORED_FROM, World, create, every, template
 
-from evenkeel.resource import rfc3339
+from evenkeel import rfc3339
 
 BEGIN_S, END_S = 25.0, 25.0 + unstored.UNSTORED_S
 

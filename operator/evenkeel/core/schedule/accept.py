@@ -51,7 +51,8 @@ def begin(turn: Turn, seen: Schedule | Rejection, memory: Memory, *, revision: i
 
 def _believed(turn: Turn, memory: Memory) -> Memory:
     """A status may be edited by hand, or written by a clock that was ahead: a mark of the year 9999
-    would silence a schedule for ever. What lies further ahead than a mark may counts as now."""
+    would silence a schedule for ever. What lies further ahead than a mark may counts as now. Due
+    times after it that have run are known by their Jobs, or by the rows of `recent`."""
     latest, placed = turn.second + int(turn.settings.pre_schedule_s), memory.placed
 
     def past(instant: int | None) -> int | None:
