@@ -18,6 +18,7 @@ from contextlib import contextmanager, nullcontext
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, settings
 from tests.cluster.harness import Cluster, HarnessError, images, node, prepare, start
 from tests.cluster.harness.cluster import Pods
 from tests.cluster.harness.report import say
@@ -25,6 +26,12 @@ from tests.cluster.harness.report import say
 KEPT = os.environ.get("EVENKEEL_TEST_CLUSTER")
 if KEPT and (worker := os.environ.get("PYTEST_XDIST_WORKER")):
     KEPT = f"{KEPT}-{worker}"  # each has its own: their tests kill API servers
+
+# How long an example takes says how busy the machine is: no test fails over it.
+settings.register_profile(
+    "any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile("any machine")
 
 _unavailable: dict[Pods, str] = {}  # why there is no such cluster in this session
 
