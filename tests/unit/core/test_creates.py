@@ -222,6 +222,19 @@ def test_an_announced_run_is_taken_up_again_after_a_crash_before_its_due_time():
     assert world.ends() == []
 
 
+def test_a_create_without_an_answer_that_may_arrive_yet_is_launching_still():
+    """It arrives, the process dies, and the ttl takes the Job: nobody may create it once more."""
+    world = World(answering=lambda _: None).see(every(TEN_MINUTES, ttl_s=0)).run_until("10:10")
+    world.answer(world.in_flight[0], Verdict.HELD, reason=ConditionReason.NOT_CREATED)
+    assert world.status()["internal"]["waiting"] == [
+        LAUNCHING | {"retryAt": "2026-03-02T10:10:00Z"}
+    ]
+    world.answering = lambda _: Verdict.CREATED
+    world.crash(for_s=5)
+    assert world.ends() == [("10:10:00", "lost", "outcome_unknown")]
+    assert world.creations == []
+
+
 def test_a_run_that_was_put_back_is_announced_no_more():
     seen = every(TEN_MINUTES, ttl_s=0)
     world = World(answering=lambda _: None).see(seen).run_until("10:10")

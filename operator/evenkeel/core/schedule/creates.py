@@ -87,7 +87,8 @@ def _created(turn: Turn, entry: Entry, run: Run, message: CreateResult) -> None:
 def _held(turn: Turn, entry: Entry, run: Run, message: CreateResult) -> None:
     assert message.reason is not None
     if message.reason is ConditionReason.NOT_CREATED:
-        run.unanswered_m = turn.monotonic
+        run.unanswered_m, run.unanswered_attempt = turn.monotonic, run.attempt
+        run.unanswered_at = run.id.due if run.announced_at is None else run.announced_at
     turn.condition(entry, ConditionType.DEGRADED, "True", message.reason, message.message)
     since_s = max(0.0, turn.now - message.sent_at) if message.sent_at else 0.0
     if entry.backoff.count == 0:

@@ -222,7 +222,19 @@ class Entry:
         """Living runs that nothing but `status.internal.waiting` would give back after a restart:
         the mark has passed them, and no Job speaks for them."""
         runs = [run for run in self.runs.values() if run.id not in self.open and not run.has_job]
-        return [_waiting(run) for run in sorted(runs, key=lambda run: run.id)]
+        return [self._waiting(run) for run in sorted(runs, key=lambda run: run.id)]
+
+    def _waiting(self, run: Run) -> WaitingRun:
+        reason, retry_at = run.why_waiting, None
+        if reason is Reason.LAUNCHING:
+            retry_at = run.announced_at
+        elif run.unanswered_attempt == run.attempt and self.announces:
+            # Its create may arrive yet, and its Job vanish by the ttl: that is launching still.
+            reason, retry_at = Reason.LAUNCHING, run.unanswered_at
+        elif run.stage in (Stage.HELD, Stage.RETRYING):
+            retry_at = run.retry_at
+        assert isinstance(reason, Reason)
+        return WaitingRun(run.id.due, run.id.kind, run.attempt, reason, retry_at)
 
     @property
     def waiting_room(self) -> int:
@@ -253,13 +265,3 @@ class Entry:
         """Due times that are runs or decided; not all of them need be above the cursor."""
         by_schedule = {run.id.due for run in self.runs.values() if run.by_schedule}
         return sorted(by_schedule | {run.due for run in self.decided})
-
-
-def _waiting(run: Run) -> WaitingRun:
-    reason = run.why_waiting
-    if reason is Reason.LAUNCHING:
-        retry_at = run.announced_at
-    else:
-        retry_at = run.retry_at if run.stage in (Stage.HELD, Stage.RETRYING) else None
-    assert isinstance(reason, Reason)
-    return WaitingRun(run.id.due, run.id.kind, run.attempt, reason, retry_at)

@@ -93,7 +93,10 @@ class Run:
     was_held: bool = False
     """A create of this attempt was held back."""
     unanswered_m: float | None = None
-    """When a create of it got no answer, and its Job was not there."""
+    """When a create of it got no answer, and its Job was not there: the create may arrive yet."""
+    unanswered_at: Instant = 0
+    """When that create was announced, or its due time."""
+    unanswered_attempt: int = 0
     ref: JobRef | None = None
     job_phase: JobPhase | None = None
     pending_since: Instant | None = None
