@@ -101,6 +101,16 @@ def test_the_tree_as_it_is_passes(copy: Path) -> None:
             "from evenkeel.kube import launcher",
             "evenkeel.web is not allowed to import evenkeel.kube",
         ),
+        (
+            "core/schedule/planted.py",
+            "from evenkeel.core.state import State",
+            "evenkeel.core.schedule is not allowed to import evenkeel.core.state",
+        ),
+        (
+            "core/effects.py",
+            "from evenkeel.core import state",
+            "evenkeel.core.effects is not allowed to import evenkeel.core.state",
+        ),
     ],
     ids=[
         "kopf in core",
@@ -109,6 +119,8 @@ def test_the_tree_as_it_is_passes(copy: Path) -> None:
         "the clock in core, by way of our own module",
         "kube from core, a floor up",
         "kube from web, on the same floor",
+        "all schedules from one schedule",
+        "a circle inside the core",
     ],
 )
 def test_an_import_against_the_drawing_is_an_error(
@@ -171,3 +183,36 @@ def test_the_source_root_does_not_hide_the_standard_library() -> None:
     assert beside == ["evenkeel"]
     assert operator.__file__
     assert operator.__file__.endswith("operator.py")
+
+
+def append(copy: Path, path: str, text: str) -> None:
+    with (copy / "operator" / "evenkeel" / path).open("a") as file:
+        file.write(f"\n{text}\n")
+
+
+def test_a_handler_of_one_schedule_registered_without_a_route_is_an_error(copy: Path) -> None:
+    append(
+        copy,
+        "core/scheduler.py",
+        "from evenkeel.core.schedule import creates\n"
+        "_OF_ALL[messages.CreateResult] = creates.answered",
+    )
+
+    done = imports_of(copy)
+
+    assert done.returncode != 0
+    assert "evenkeel.core.scheduler is not allowed to import evenkeel.core.schedule" in done.stdout
+
+
+def test_a_reason_that_no_list_has_is_an_error(copy: Path) -> None:
+    append(
+        copy,
+        "core/schedule/life.py",
+        "def planted(turn: Turn, entry: Entry, run: Run) -> None:\n"
+        '    end(turn, entry, run, RunState.SKIPPED, "because")',
+    )
+
+    done = run("mypy", "--no-incremental", at=copy)
+
+    assert done.returncode != 0
+    assert '"end" has incompatible type "str"; expected "Reason | JobReason | None"' in done.stdout
