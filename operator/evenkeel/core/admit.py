@@ -46,7 +46,8 @@ def _admit(state: State, message: ScheduleSeen, *, revision: int = 0) -> None:
     entry = state.entries.get(seen.uid)
     if entry is None:
         previous = state.uid_by_key.get(seen.key)
-        if previous is not None:  # deleted and created again, and the deletion was not seen
+        if previous not in (None, seen.uid):  # deleted and created again, and that was not seen
+            assert previous is not None
             _remove(state, previous)
         if not route.first_sight(state, seen, message.memory, revision=revision):
             return
