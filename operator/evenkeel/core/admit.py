@@ -155,7 +155,8 @@ def schedules_listed(state: State, message: SchedulesListed) -> None:
 def jobs_listed(state: State, message: JobsListed) -> None:
     """All Jobs at one moment: adopt what is new, look for what is not among them."""
     first_time = message.ns not in state.listed_namespaces
-    _forget_facts(state, message.ns)
+    if state.job_facts:
+        _forget_facts(state, message.ns)
     for fact in message.facts:
         route.job_seen(state, JobSeen(fact))
     if first_time:

@@ -44,7 +44,8 @@ def follow_up(state: State) -> None:
         ):
             _choose(state, entry, entry.schedule)
         _look_ahead_if_changed(state, uid)
-        route.call(state, uid, start.give_free_places)
+        if entry.queue:
+            route.call(state, uid, start.give_free_places)
         if uid in state.entries:
             _weigh(state, state.entries[uid])
         state.touched.pop(uid, None)

@@ -27,9 +27,9 @@ from evenkeel.core.schedule import (
     backoff,
     creates,
     due,
+    history,
     jobs,
     start,
-    stored,
     view,
 )
 from evenkeel.core.schedule.entry import Entry
@@ -55,7 +55,7 @@ OF_ONE_SCHEDULE: dict[type[Message], Callable[[Turn, Entry, Any], None]] = {
     messages.PutBack: creates.put_back,
     messages.PodsLookedAt: jobs.pods_looked_at,
     messages.TemplateChecked: accept.template_checked,
-    messages.StatusWritten: stored.status_written,
+    messages.StatusWritten: history.status_written,
 }
 """Who handles what is said of one schedule, which its uid names."""
 
@@ -177,8 +177,9 @@ def document(state: State, uid: str) -> tuple[str, str, Document, int] | None:
 def _hand_on(state: State, entry: Entry, turn: Turn) -> None:
     state.effects += turn.effects
     for effect in turn.effects:
-        if isinstance(effect, RunEnded):
-            state.remember_end(effect)
+        if isinstance(effect, RunEnded):  # for a while people may ask how a run ended
+            state.ended.append((state.monotonic, effect.run))
+            state.ended_states[effect.run] = effect.state
     if turn.server_unreachable:
         state.unreachable[entry.uid] = None
     elif turn.server_answered and state.unreachable:

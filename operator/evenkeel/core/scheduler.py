@@ -57,6 +57,7 @@ class Scheduler:
     def __init__(self, settings: Settings, *, stopwatch: Callable[[], float] = lambda: 0.0) -> None:
         self.inbox = Inbox(size=settings.inbox_size)
         self.state = State(settings, self.inbox, stopwatch=stopwatch)
+        self._index_pause_s = min(INDEX_PAUSE_S, settings.pre_schedule_s / 2)
 
     def step(self, now: float, monotonic: float) -> Step:
         """One iteration of the cycle; five of its steps are the specification's."""
@@ -74,7 +75,8 @@ class Scheduler:
         # 3a. Follow up on every schedule that was touched: phase, due times, free places, load.
         placing.follow_up(state)
         # 3b. Move a bite of the rebalance under way.
-        moving.go_on(state)
+        if state.moving is not None:
+            moving.go_on(state)
         # 4. Forget what ended longer than grace ago.
         self._forget_ended()
         # 5. Update statistics.
@@ -152,10 +154,6 @@ class Scheduler:
         else:
             self._index_built(make_index(build))
 
-    @property
-    def _index_pause_s(self) -> float:
-        return min(INDEX_PAUSE_S, self.state.settings.pre_schedule_s / 2)
-
     def _index_built(self, message: messages.IndexBuilt) -> None:
         self.state.index_building = 0
         self.state.index.swap(message.index)
@@ -177,7 +175,7 @@ class Scheduler:
         state, index = self.state, self.state.index.current
         start = math.ceil(state.now - state.settings.grace_s)
         end = math.floor(state.now + state.settings.pre_schedule_s) + 1
-        if start > state.looked_until:  # stalled, perhaps before it looked for the first time
+        if start > state.looked_until and state.entries:  # stalled
             route.catch_up(state)
         if index.generation == state.looked_generation and state.looked_until <= end:
             start = max(start, state.looked_until)
@@ -233,7 +231,8 @@ class Scheduler:
         while state.ended and state.ended[0][0] <= state.monotonic - state.settings.grace_s:
             _, run = state.ended.popleft()
             state.ended_states.pop(run, None)
-        admit.forget_gone(state)
+        if state.gone:
+            admit.forget_gone(state)
 
     def _update_statistics(self) -> None:
         state, numbers = self.state, self.state.statistics

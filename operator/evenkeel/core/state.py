@@ -12,7 +12,7 @@ from typing import Any
 
 from evenkeel.balance import LoadMap, Member, Move, Plan, Skip
 from evenkeel.core.agenda import Agenda
-from evenkeel.core.effects import Effect, Log, RunEnded
+from evenkeel.core.effects import Effect, Log
 from evenkeel.core.inbox import Inbox
 from evenkeel.core.index import IndexCell, nothing_yet
 from evenkeel.core.messages import Ask, ScheduleSeen
@@ -179,11 +179,6 @@ class State:
     def log(self, event: str, *, level: str = "info", **fields: Any) -> None:
         """One line, an event and its fields."""
         self.emit(Log(level, event, fields))
-
-    def remember_end(self, ended: RunEnded) -> None:
-        """For a while people may ask how a run ended."""
-        self.ended.append((self.monotonic, ended.run))
-        self.ended_states[ended.run] = ended.state
 
     def reindex(self, uid: str) -> None:
         """Its due times are others now: what an index built before says of it is void."""

@@ -197,7 +197,9 @@ EMPTY = Memory()
 
 def parse(raw: object, *, version: str = "") -> Memory:
     """A status as the API server gave it; whatever does not fit is left out."""
-    status = _mapping(raw)
+    if not isinstance(raw, Mapping) or not raw:
+        return Memory(version=version)
+    status = raw
     internal = _mapping(status.get("internal"))
     timing = _mapping(internal.get("timing"))
     return Memory(
@@ -251,8 +253,8 @@ def render(memory: Memory, shown: Shown, *, ns: str) -> dict[str, Any]:
         "consecutiveFailures": record.consecutive_failures,
         "counts": {name: record.counts.get(name, 0) for name in COUNTED},
         "countsSince": _show(record.counts_since),
-        "pause": _show_pause(memory.pause),
-        "placement": _show_placed(memory.placed),
+        "pause": memory.pause and _show_pause(memory.pause),
+        "placement": memory.placed and _show_placed(memory.placed),
         "conditions": show_conditions(memory.conditions),
         "internal": {
             "mark": _show(memory.mark),
@@ -363,9 +365,7 @@ def _pause(raw: object) -> Pause | None:
     return Pause(since, _text(row.get("by")), _text(row.get("reason")))
 
 
-def _show_pause(pause: Pause | None) -> dict[str, str] | None:
-    if pause is None:
-        return None
+def _show_pause(pause: Pause) -> dict[str, str]:
     return {"since": rfc3339.show(pause.since), "by": pause.by, "reason": pause.reason}
 
 
@@ -414,9 +414,7 @@ def _placed(raw: object) -> Placed | None:
     )
 
 
-def _show_placed(placed: Placed | None) -> dict[str, Any] | None:
-    if placed is None:
-        return None
+def _show_placed(placed: Placed) -> dict[str, Any]:
     window = placed.window
     return {
         "anchor": rfc3339.show(placed.anchor),

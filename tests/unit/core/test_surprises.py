@@ -17,7 +17,7 @@ from evenkeel.core.agenda import DeletionDeadline, PendingDeadline, Start, Unwan
 from evenkeel.core.messages import GetRun, GetSchedule
 from evenkeel.core.schedule import accept, due, jobs, life, start, view
 from evenkeel.errors import Busy
-from evenkeel.model import JobPhase, Rejection, Retry, RunId, RunState, Verdict
+from evenkeel.model import Concurrency, JobPhase, Rejection, Retry, RunId, RunState, Verdict
 from evenkeel.reasons import ConditionReason, Reason
 
 REPORT = every(60, retry=Retry(limit=1, delay_s=5))
@@ -79,7 +79,11 @@ FUNCTIONS: dict[str, tuple[Any, str, Provoke]] = {
     "an edit is rejected": (accept, "reject", lambda world: world.see(rejection(REPORT))),
     "a due time of the index is taken up": (due, "offer", nothing),
     "a stall is caught up": (due, "catch_up", stalls),
-    "free places are given": (start, "give_free_places", nothing),
+    "free places are given": (
+        start,
+        "give_free_places",
+        lambda world: world.see(edited(REPORT, concurrency=Concurrency.QUEUE)),
+    ),
     "new due times are looked at": (
         accept,
         "look_ahead",

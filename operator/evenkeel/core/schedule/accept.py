@@ -121,8 +121,12 @@ def accept(turn: Turn, entry: Entry, schedule: Schedule, facts: Iterable[JobFact
     adopt.take_over(turn, entry, facts)
     if never_seen:  # by a status; a Job may tell that it has run
         _say_if_past(turn, entry)
-    jobs.judge(turn, entry)
-    edited = _timing_changes(turn, entry, schedule)
+    if entry.runs:
+        jobs.judge(turn, entry)
+    assert entry.timing is not None
+    edited = timing_hash(entry.timing) != timing_hash(schedule.timing)
+    if edited:
+        _change_timing(turn, entry, schedule)
     edited = _template_changes(turn, entry, schedule) or edited
     resumed = entry.suspended_since is not None and not schedule.suspend
     unpaused = entry.pause is not None and (edited or resumed)
@@ -169,11 +173,8 @@ def _begin_reckoning(turn: Turn, entry: Entry, schedule: Schedule) -> None:
     entry.rewind(max(since, entry.mark or 0))
 
 
-def _timing_changes(turn: Turn, entry: Entry, schedule: Schedule) -> bool:
+def _change_timing(turn: Turn, entry: Entry, schedule: Schedule) -> None:
     """What was due by the old timing is reckoned first; the new one counts from its first sight."""
-    assert entry.timing is not None
-    if timing_hash(entry.timing) == timing_hash(schedule.timing):
-        return False
     accepted = entry.conditions.get(ConditionType.SCHEDULE_ACCEPTED)
     refused = accepted is not None and accepted.status == "False"
     due.retire_timing(turn, entry, refused=refused)
@@ -189,7 +190,6 @@ def _timing_changes(turn: Turn, entry: Entry, schedule: Schedule) -> bool:
     if not told_by_old_timing:
         _say_if_past(turn, entry)
     turn.log("timing changed", schedule=entry.key, since=rfc3339.show(entry.since))
-    return True
 
 
 def _say_if_past(turn: Turn, entry: Entry) -> None:
@@ -217,7 +217,7 @@ def _template_changes(turn: Turn, entry: Entry, schedule: Schedule) -> bool:
             if run.prepared and run.stage is Stage.TAKEN:
                 life.prepare(turn, entry, run)  # or its first run would be one of the old image
     kind, old = ConditionType.TEMPLATE_ACCEPTED, ConditionReason.POD_NAME_TOO_LONG
-    problem = pod_name_problem(schedule)
+    problem = pod_name_problem(schedule) if b'"Indexed"' in schedule.template else None
     if problem is not None:
         turn.condition(entry, kind, "False", old, problem)
         return edited

@@ -100,7 +100,8 @@ def take_over(turn: Turn, entry: Entry, facts: Iterable[JobFact]) -> None:
             _wait_on(turn, entry, past, run, row)
     for run in sorted(past.vanished - spoken_for):
         _mark_lost(turn, entry, past, run)
-    _count_unnamed_as_lost(turn, entry, past, spoken_for - ended)
+    if len(past.memory.active) >= ACTIVE_COUNT:
+        _count_unnamed_as_lost(turn, entry, past, spoken_for - ended)
 
 
 def _gather(turn: Turn, entry: Entry, facts: Iterable[JobFact]) -> _Past:
@@ -221,7 +222,7 @@ def _count_unnamed_as_lost(turn: Turn, entry: Entry, past: _Past, followed: set[
         for run in followed
     )
     lost = memory.active_count - len(memory.active) - found
-    if len(memory.active) < ACTIVE_COUNT or lost <= 0:
+    if lost <= 0:
         return
     last = past.mark or turn.second
     first = min((run.due for run in past.active), default=last)

@@ -24,7 +24,7 @@ def answered(turn: Turn, entry: Entry, message: CreateResult) -> None:
     run = entry.living(message.run, message.attempt)
     if run is None:
         return
-    if message.verdict is not Verdict.HELD:
+    if message.verdict is not Verdict.HELD and entry.backoff.count:
         backoff.release(turn, entry)
     if run.stage is Stage.RUNNING and message.verdict not in (Verdict.CREATED, Verdict.ADOPTED):
         return  # the server did it after it was asked by name: the watch is the proof that counts

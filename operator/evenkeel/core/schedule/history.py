@@ -4,7 +4,8 @@ A Job is the proof of its run until the schedule's stored status tells of it: de
 process after a crash would find neither and launch the run again.
 """
 
-from evenkeel.core.effects import DeleteJob
+from evenkeel.core.effects import DeleteJob, WriteStatus
+from evenkeel.core.messages import StatusWritten
 from evenkeel.core.schedule.entry import Entry, FinishedJob
 from evenkeel.core.schedule.run import Run
 from evenkeel.core.schedule.turn import Turn
@@ -16,6 +17,17 @@ LATE_CREATE_S = 75.0
 
 HISTORY = "history"
 """Why a Job beyond the limits is deleted."""
+
+
+def status_written(turn: Turn, entry: Entry, message: StatusWritten) -> None:
+    """The status of this revision is stored: what waited for that may be deleted."""
+    entry.written = max(entry.written, message.revision)
+    revision, mark = entry.sent
+    if message.revision >= revision:
+        entry.stored_mark = mark
+    if entry.revision > entry.written:
+        turn.emit(WriteStatus(entry.uid))
+    clean(turn, entry)
 
 
 def keep_those_of(entry: Entry, run: Run, state: RunState, finished: Instant) -> None:

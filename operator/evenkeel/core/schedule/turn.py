@@ -30,16 +30,16 @@ class Turn:
     settings: Settings
     agenda: Agenda
     stopping: bool = False
+    second: Instant = field(init=False)
+    """The whole second that it is."""
     effects: list[Effect] = field(default_factory=list)
     server_answered: bool = False
     """A create got an answer: schedules that wait for the API server may go on."""
     server_unreachable: bool = False
     """A create could not be sent: this schedule waits for the API server."""
 
-    @property
-    def second(self) -> Instant:
-        """The second that it is."""
-        return int(self.now)
+    def __post_init__(self) -> None:
+        self.second = int(self.now)
 
     def emit(self, effect: Effect) -> None:
         """Have something done after this step."""
