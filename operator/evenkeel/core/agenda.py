@@ -5,6 +5,7 @@ is no longer true when its moment comes is dropped then, so nothing is ever sear
 """
 
 import heapq
+import itertools
 from dataclasses import dataclass
 
 from evenkeel.model import RunId
@@ -47,55 +48,42 @@ class ReadAgain:
 
 AnyTask = Task | ReadAgain
 
+_Entry = tuple[float, int, AnyTask]
 
-class _Heap:
-    """Tasks by their moment; those of one moment in the order in which they were put."""
-
-    def __init__(self) -> None:
-        self._heap: list[tuple[float, int, AnyTask]] = []
-        self._count = 0
-
-    def __len__(self) -> int:
-        return len(self._heap)
-
-    def put(self, when: float, task: AnyTask) -> None:
-        self._count += 1
-        heapq.heappush(self._heap, (when, self._count, task))
-
-    @property
-    def next_at(self) -> float:
-        return self._heap[0][0] if self._heap else float("inf")
-
-    def pop(self) -> AnyTask:
-        return heapq.heappop(self._heap)[-1]
+NEVER = float("-inf")
 
 
 class Agenda:
-    """Two clocks' tasks. The scheduler takes out what has come; schedules only put in."""
+    """Two heaps of tasks by their moment; those of one moment keep the order in which they were
+    put. The scheduler takes out what has come; schedules only put in."""
 
     def __init__(self) -> None:
-        self._dues = _Heap()
-        self._delays = _Heap()
+        self._dues: list[_Entry] = []
+        self._delays: list[_Entry] = []
+        self._count = itertools.count()
 
     def __len__(self) -> int:
         return len(self._dues) + len(self._delays)
 
     def put_due(self, instant: float, task: AnyTask) -> None:
         """At that instant of the wall clock, or as soon after it as there is a step."""
-        self._dues.put(instant, task)
+        heapq.heappush(self._dues, (instant, next(self._count), task))
 
     def put_delay(self, until_m: float, task: AnyTask) -> None:
         """At that moment of the monotonic clock."""
-        self._delays.put(until_m, task)
+        heapq.heappush(self._delays, (until_m, next(self._count), task))
 
     def pop(self, now: float, monotonic: float) -> AnyTask | None:
         """The task whose moment came longest ago; None: no moment has come."""
-        delay_late_s = monotonic - self._delays.next_at
-        due_late_s = now - self._dues.next_at
+        due_late_s = now - self._dues[0][0] if self._dues else NEVER
+        delay_late_s = monotonic - self._delays[0][0] if self._delays else NEVER
         if max(delay_late_s, due_late_s) < 0:
             return None
-        return self._delays.pop() if delay_late_s > due_late_s else self._dues.pop()
+        heap = self._delays if delay_late_s > due_late_s else self._dues
+        return heapq.heappop(heap)[-1]
 
     def wait_s(self, now: float, monotonic: float) -> float:
         """How long until the next; infinite when there is none."""
-        return min(self._dues.next_at - now, self._delays.next_at - monotonic)
+        due_s = self._dues[0][0] - now if self._dues else -NEVER
+        delay_s = self._delays[0][0] - monotonic if self._delays else -NEVER
+        return min(due_s, delay_s)

@@ -59,7 +59,9 @@ def _look_ahead_if_changed(state: State, uid: str) -> None:
     others = entry.dues is not known.dues
     if others:
         known.dues = entry.dues
-        state.reindex(uid)
+        # What an index built before says of it is void.
+        state.index_dirty = True
+        state.index_from[uid] = max(state.index.current.generation, state.index_building) + 1
     if entry.halted is not known.halted:
         others = True
         known.halted = entry.halted
@@ -71,7 +73,9 @@ def _look_ahead_if_changed(state: State, uid: str) -> None:
 
 
 def _weigh(state: State, entry: Entry) -> None:
-    member, known = _member_of(entry), state.known[entry.uid]
+    known, member = state.known[entry.uid], None
+    if entry.schedule is not None and entry.dues is not None:  # else it weighs nothing
+        member = _member(entry, entry.schedule)
     if member != known.member:
         known.member = member
         state.reweigh[entry.uid] = None
@@ -189,13 +193,6 @@ def show_new_day(state: State) -> None:
             job_count=picture.total_jobs,
             distribution_score=round(picture.distribution_score, 4),
         )
-
-
-def _member_of(entry: Entry) -> Member | None:
-    """What it weighs; None: nothing, for it is rejected or has no phase yet."""
-    if entry.schedule is None or entry.dues is None:
-        return None
-    return _member(entry, entry.schedule)
 
 
 def _member(entry: Entry, schedule: Schedule) -> Member:

@@ -211,7 +211,7 @@ class Scheduler:
                     _OF_ALL[type(message)](self, message)
                 heavy = isinstance(message, messages.ScheduleSeen)
                 left -= MESSAGES_PER_STEP // SCHEDULES_PER_STEP if heavy else 1
-        if state.can_tell_what_is_due:
+        if state.unadmitted and state.can_tell_what_is_due:
             admit.admit_waiting(state, SCHEDULES_PER_STEP)
 
     def _shutdown(self) -> None:

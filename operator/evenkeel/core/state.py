@@ -5,6 +5,7 @@
 it for metrics, between two steps; nothing outside `core` changes it.
 """
 
+import math
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -170,7 +171,15 @@ class State:
 
     def turn(self) -> Turn:
         """What one schedule may use now."""
-        return Turn(self.now, self.monotonic, self.settings, self.agenda, self.stopping)
+        return Turn(
+            now=self.now,
+            second=int(self.now),
+            horizon=math.ceil(self.now - self.settings.grace_s),
+            monotonic=self.monotonic,
+            settings=self.settings,
+            agenda=self.agenda,
+            stopping=self.stopping,
+        )
 
     def emit(self, effect: Effect) -> None:
         """Have something done after this step."""
@@ -179,8 +188,3 @@ class State:
     def log(self, event: str, *, level: str = "info", **fields: Any) -> None:
         """One line, an event and its fields."""
         self.emit(Log(level, event, fields))
-
-    def reindex(self, uid: str) -> None:
-        """Its due times are others now: what an index built before says of it is void."""
-        self.index_dirty = True
-        self.index_from[uid] = max(self.index.current.generation, self.index_building) + 1

@@ -5,6 +5,7 @@ verdict or a run; from there on it only moves forward. Which schedules are seen 
 `core.admit` says.
 """
 
+import math
 from collections.abc import Iterable
 from dataclasses import replace
 
@@ -13,10 +14,10 @@ from evenkeel.core.effects import CheckTemplate
 from evenkeel.core.messages import TemplateChecked
 from evenkeel.core.schedule import adopt, due, halt, jobs, late, life, phase
 from evenkeel.core.schedule.entry import Entry
-from evenkeel.core.schedule.missed import Missed, Span
+from evenkeel.core.schedule.missed import Span
 from evenkeel.core.schedule.run import Stage
 from evenkeel.core.schedule.turn import Turn
-from evenkeel.model import At, JobFact, Rejection, RunId, Schedule, Timing
+from evenkeel.model import At, Instant, JobFact, Rejection, RunId, RunState, Schedule, Timing
 from evenkeel.reasons import ConditionReason, ConditionType, EventReason, Reason
 from evenkeel.resource.job import pod_name_problem
 from evenkeel.resource.status import Memory, Pause
@@ -25,7 +26,7 @@ from evenkeel.resource.timing import timing_hash
 
 def begin(turn: Turn, seen: Schedule | Rejection, memory: Memory, *, revision: int = 0) -> Entry:
     """The entry of a schedule that was not known: what its stored status gives back."""
-    believed = _believed(turn, memory)
+    believed = memory if memory.timing is None else _believed(turn, memory)
     entry = Entry(seen.uid, seen.ns, seen.name, memory=believed, seen_m=turn.monotonic)
     entry.revision = entry.written = revision
     entry.record = replace(
@@ -55,7 +56,7 @@ def _believed(turn: Turn, memory: Memory) -> Memory:
     times after it that have run are known by their Jobs, or by the rows of `recent`."""
     latest, placed = turn.second + int(turn.settings.pre_schedule_s), memory.placed
 
-    def past(instant: int | None) -> int | None:
+    def past(instant: Instant | None) -> Instant | None:
         return turn.second if instant is not None and instant > latest else instant
 
     return replace(
@@ -119,8 +120,8 @@ def accept(turn: Turn, entry: Entry, schedule: Schedule, facts: Iterable[JobFact
     never_seen = entry.timing is None
     _begin_reckoning(turn, entry, schedule)
     adopt.take_over(turn, entry, facts)
-    if never_seen:  # by a status; a Job may tell that it has run
-        _say_if_past(turn, entry)
+    if never_seen and isinstance(schedule.timing.rule, At):  # a Job may tell that it has run
+        _say_if_past(turn, entry, schedule.timing.rule)
     if entry.runs:
         jobs.judge(turn, entry)
     assert entry.timing is not None
@@ -133,7 +134,8 @@ def accept(turn: Turn, entry: Entry, schedule: Schedule, facts: Iterable[JobFact
     if unpaused:
         why = "resumed" if resumed else "the timing or the template changed"
         halt.end_pause(turn, entry, why=why)
-    halt.suspend_or_resume(turn, entry, schedule)
+    if schedule.suspend or resumed or entry.pause is not None:
+        halt.suspend_or_resume(turn, entry, schedule)
     entry.place_afresh = entry.place_afresh or resumed or unpaused
     if not phase.is_placed(schedule.timing):
         entry.placed = None
@@ -147,11 +149,12 @@ def accept(turn: Turn, entry: Entry, schedule: Schedule, facts: Iterable[JobFact
 
 
 def look_ahead(turn: Turn, entry: Entry) -> None:
-    """Its due times are others than they were: take up what comes soon. A next time that is not
-    later than now would be started for ever."""
+    """Its due times are others than they were: take up what an index built earlier cannot know. A
+    next time that is not later than now would be started for ever."""
     following = entry.dues.next_after(turn.second) if entry.dues else None
     if following is None or following > turn.second:
-        due.take_up_soon(turn, entry)
+        until = math.floor(turn.now + turn.settings.pre_schedule_s) + 1
+        due.take_up(turn, entry, until=until)
         return
     reason = f"its next due time is computed as {following}, not later than now"
     entry.pause = Pause(turn.second, "evenkeel", reason)
@@ -187,20 +190,20 @@ def _change_timing(turn: Turn, entry: Entry, schedule: Schedule) -> None:
         and before is not None
         and before.count(rule.instant, rule.instant + 1) > 0
     )
-    if not told_by_old_timing:
-        _say_if_past(turn, entry)
+    if isinstance(rule, At) and not told_by_old_timing:
+        _say_if_past(turn, entry, rule)
     turn.log("timing changed", schedule=entry.key, since=rfc3339.show(entry.since))
 
 
-def _say_if_past(turn: Turn, entry: Entry) -> None:
+def _say_if_past(turn: Turn, entry: Entry, rule: At) -> None:
     """An instant that was over before it was asked for: nothing else would ever tell of it."""
-    rule = entry.timing.rule if entry.timing else None
-    if not isinstance(rule, At) or rule.instant > entry.since:
+    if rule.instant > entry.since:
         return
     run_id = RunId(entry.uid, rule.instant)
     if run_id in entry.runs or any(row.due == rule.instant for row in entry.record.recent):
         return  # asked for again after it has run
-    late.miss(turn, entry, Missed(Span(rule.instant, rule.instant, 1), Reason.PAST))
+    past = Span(rule.instant, rule.instant, 1)
+    life.end_span(turn, entry, past, RunState.MISSED, Reason.PAST)
 
 
 # --- the template ---------------------------------------------------------------------------------

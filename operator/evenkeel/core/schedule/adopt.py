@@ -47,10 +47,6 @@ class _Past:
     vanished: frozenset[RunId]
     """Runs whose last attempt may have run, and whose Job is not there."""
 
-    @property
-    def mark(self) -> Instant:
-        return self.memory.mark or 0
-
     def speaks_for(self, fact: JobFact) -> bool:
         """Whether a run's last Job tells how it stands. It does not where the Job of a later
         attempt is gone: begun again by this one, that attempt would be made a second time."""
@@ -70,7 +66,7 @@ class _Past:
             return True
         if run.kind != BY_SCHEDULE:  # no mark passes it: what is finished and not named has ended
             return fact.phase in FINISHED
-        if run.due > self.mark:
+        if run.due > (self.memory.mark or 0):
             return False
         if len(self.memory.active) < ACTIVE_COUNT:
             return True
@@ -216,15 +212,14 @@ def _mark_lost(turn: Turn, entry: Entry, past: _Past, run_id: RunId) -> None:
 def _count_unnamed_as_lost(turn: Turn, entry: Entry, past: _Past, followed: set[RunId]) -> None:
     """A status counts more active runs than it names. Of those whose Jobs are gone nobody knows
     any more which they were; that they were is counted."""
-    memory = past.memory
+    memory, mark = past.memory, past.memory.mark or 0
     found = sum(
-        run.due <= past.mark and run not in past.active and run not in past.waiting
-        for run in followed
+        run.due <= mark and run not in past.active and run not in past.waiting for run in followed
     )
     lost = memory.active_count - len(memory.active) - found
     if lost <= 0:
         return
-    last = past.mark or turn.second
+    last = mark or turn.second
     first = min((run.due for run in past.active), default=last)
     life.lose_unnamed(turn, entry, Span(min(first, last), last, lost))
 

@@ -4,8 +4,6 @@ The index says what is due soon; a schedule that is new or has changed is looked
 here: what happens at a run's instant (`start`), and what nobody launched in time (`late`).
 """
 
-import math
-
 from evenkeel.core.schedule import late, life
 from evenkeel.core.schedule.entry import Entry
 from evenkeel.core.schedule.turn import Turn
@@ -13,16 +11,12 @@ from evenkeel.model import Instant, RunState
 from evenkeel.reasons import Reason
 
 
-def take_up_soon(turn: Turn, entry: Entry) -> None:
-    """Take up what an index built earlier cannot know of a schedule that is new or has changed."""
-    take_up(turn, entry, until=math.floor(turn.now + turn.settings.pre_schedule_s) + 1)
-
-
 def take_up(turn: Turn, entry: Entry, *, until: Instant) -> None:
     """Every due time above the cursor and before `until` becomes a run, or goes to missedRuns."""
     if entry.halted or entry.dues is None:
         return
-    late.catch_up(turn, entry)
+    if entry.runs or entry.cursor < turn.horizon:
+        late.catch_up(turn, entry)
     for due in entry.dues.between(entry.cursor + 1, until):
         offer(turn, entry, due)
 
@@ -57,8 +51,9 @@ def retire_timing(turn: Turn, entry: Entry, *, refused: bool = False) -> None:
         pass_over(turn, entry, reason=Reason.REJECTED)
     elif not entry.halted:
         take_up(turn, entry, until=now + 1)
-    late.withdraw_future_runs(turn, entry)
-    _stand_in_waiting(turn, entry)
+    if entry.runs:
+        late.withdraw_future_runs(turn, entry)
+        _stand_in_waiting(turn, entry)
     entry.rewind(max(now, entry.mark or 0))
 
 

@@ -25,8 +25,6 @@ def suspend_or_resume(turn: Turn, entry: Entry, schedule: Schedule) -> None:
     if entry.pause is not None:
         reason = entry.pause.reason
         turn.condition(entry, ConditionType.ACTIVE, "False", ConditionReason.PAUSED, reason)
-    else:
-        turn.condition(entry, ConditionType.ACTIVE, "True", ConditionReason.SCHEDULED)
 
 
 def _suspend(turn: Turn, entry: Entry) -> None:

@@ -27,7 +27,8 @@ def status_written(turn: Turn, entry: Entry, message: StatusWritten) -> None:
         entry.stored_mark = mark
     if entry.revision > entry.written:
         turn.emit(WriteStatus(entry.uid))
-    clean(turn, entry)
+    if entry.to_delete or entry.finished_jobs:
+        clean(turn, entry)
 
 
 def keep_those_of(entry: Entry, run: Run, state: RunState, finished: Instant) -> None:

@@ -6,12 +6,10 @@ launched by now goes through missedRuns together. So Latest runs one after an ou
 outage and those of its last seconds besides.
 """
 
-import math
-
 from evenkeel.core.effects import Withdraw
 from evenkeel.core.schedule import backoff, life
 from evenkeel.core.schedule.entry import Entry
-from evenkeel.core.schedule.missed import WHY_NOT, Missed, Span, settle
+from evenkeel.core.schedule.missed import WHY_NOT, Span, settle
 from evenkeel.core.schedule.run import Run, Stage
 from evenkeel.core.schedule.turn import Turn
 from evenkeel.model import Instant, RunId, RunState
@@ -29,7 +27,7 @@ def catch_up(turn: Turn, entry: Entry) -> None:
 
 def stalled(turn: Turn, run: Run) -> bool:
     """Prepared just before a stall: nobody was there for it either."""
-    return run.stage is Stage.TAKEN and not run.late and run.id.due < _horizon(turn)
+    return run.stage is Stage.TAKEN and not run.late and run.id.due < turn.horizon
 
 
 def too_late(turn: Turn, entry: Entry, run: Run) -> bool:
@@ -67,7 +65,8 @@ def withdraw(turn: Turn, entry: Entry, runs: list[Run]) -> None:
 
 def withdraw_future_runs(turn: Turn, entry: Entry) -> None:
     """Runs whose instant has not come belong to a timing that is gone."""
-    withdraw(turn, entry, [run for run in taken(entry) if run.id.due > turn.now])
+    if runs := [run for run in taken(entry) if run.id.due > turn.now]:
+        withdraw(turn, entry, runs)
 
 
 def taken(entry: Entry) -> list[Run]:
@@ -89,11 +88,6 @@ def unclaimed(entry: Entry, first: Instant, end: Instant) -> Span | None:
     backwards = reversed(dues.newest(first, end, limit=enough))
     latest = next(due for due in backwards if due not in claimed)
     return Span(earliest, latest, count)
-
-
-def miss(turn: Turn, entry: Entry, missed: Missed) -> None:
-    """Nobody was there in time: counted as one span, and said to the owner."""
-    life.end_span(turn, entry, missed.span, RunState.MISSED, missed.reason)
 
 
 def held_firsts(entry: Entry) -> list[Run]:
@@ -126,11 +120,6 @@ def give_up(turn: Turn, entry: Entry, runs: list[Run], reason: Reason) -> None:
 # --- the set --------------------------------------------------------------------------------------
 
 
-def _horizon(turn: Turn) -> Instant:
-    """What was due before it is later than grace allows."""
-    return math.ceil(turn.now - turn.settings.grace_s)
-
-
 def _claimed(entry: Entry, first: Instant, end: Instant) -> list[Instant]:
     return [due for due in entry.taken if first <= due < end]
 
@@ -139,7 +128,7 @@ def _overdue(turn: Turn, entry: Entry) -> bool:
     if any(stalled(turn, run) for run in entry.runs.values()):
         return True
     assert entry.dues is not None
-    horizon, following = _horizon(turn), entry.dues.next_after(entry.cursor)
+    horizon, following = turn.horizon, entry.dues.next_after(entry.cursor)
     if following is None or following >= horizon:
         return False
     return unclaimed(entry, entry.cursor + 1, horizon) is not None
@@ -171,7 +160,7 @@ def _settle(turn: Turn, entry: Entry) -> None:
     )
     entry.advance(end - 1)
     for missed in settled.missed:
-        miss(turn, entry, missed)
+        life.end_span(turn, entry, missed.span, RunState.MISSED, missed.reason)
     outdone = [run for due, run in held.items() if due not in settled.launch]
     give_up(turn, entry, outdone, WHY_NOT[schedule.missed_runs])
     for due in settled.launch:

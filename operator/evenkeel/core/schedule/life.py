@@ -108,8 +108,9 @@ def running(turn: Turn, entry: Entry, run: Run, *, sent_at: float | None = None)
     run.prepared = False
     run.reason = None
     run.announced, run.announced_at = 0, None
-    _let_mark_pass(turn, entry, run)
+    entry.open.pop(run.id, None)
     if run.by_schedule:
+        _pass_older(entry, turn, run.id.due)
         entry.record.last_schedule = max(entry.record.last_schedule or 0, run.id.due)
     _remember(entry, run, RunState.RUNNING)
     turn.dirty(entry)
@@ -144,9 +145,11 @@ def end(
     run.move(how)
     run.reason, run.message = reason, message
     entry.runs.pop(run.id, None)
-    _let_mark_pass(turn, entry, run)
-    if run.by_schedule and run.id.due > entry.cursor:
-        entry.decided.add(run.id)
+    entry.open.pop(run.id, None)
+    if run.by_schedule:
+        _pass_older(entry, turn, run.id.due)
+        if run.id.due > entry.cursor:
+            entry.decided.add(run.id)
     finished = turn.second if finished is None else finished
     _remember(entry, run, how, finished=finished)
     turn.dirty(entry)
@@ -228,16 +231,9 @@ def refuse_late_create(turn: Turn, entry: Entry, run: Run, reason: RunReason) ->
         turn.agenda.put_delay(until_m, UnwantedExpired(run.id, run.attempt))
 
 
-def _let_mark_pass(turn: Turn, entry: Entry, run: Run) -> None:
-    """A run has its Job or its end: it does not hold the mark back any more."""
-    entry.open.pop(run.id, None)
-    if run.by_schedule:
-        _pass_older(entry, turn, run.id.due)
-
-
 def _pass_older(entry: Entry, turn: Turn, due: Instant) -> None:
-    """Older due times that do not come to a verdict stand in `waiting`: above the mark only ten
-    rows of `recent` would tell of this one."""
+    """A run has its Job or its end. Older ones that do not come to a verdict stand in `waiting`:
+    above the mark only ten rows of `recent` would tell of this one."""
     if not entry.open or next(iter(entry.open)).due >= due:
         return
     older = [run for run in entry.open if run.due < due and run.due <= turn.now]

@@ -14,7 +14,8 @@ from evenkeel.reasons import EventReason, JobReason, Reason
 
 def run_ended(turn: Turn, entry: Entry, ended: RunEnded) -> None:
     """What the owner should know of a run's end."""
-    due, why = rfc3339.show(ended.run.due), _why(ended.reason, ended.message)
+    due = rfc3339.show(ended.run.due)
+    why = ": ".join(part for part in (ended.reason or "", ended.message) if part)
     match ended.state:
         case RunState.SUCCEEDED:
             turn.event(
@@ -90,8 +91,3 @@ def span_ended(turn: Turn, entry: Entry, ended: SpanEnded) -> None:
             turn.event(entry, EventReason.RUN_SKIPPED, f"{span} skipped: {ended.reason}")
         case RunState.LOST:
             turn.event(entry, EventReason.RUN_LOST, f"{span} lost: {ended.reason}", warning=True)
-
-
-def _why(reason: str | None, message: str) -> str:
-    """The reason, and what is known beside it."""
-    return ": ".join(part for part in (reason or "", message) if part)

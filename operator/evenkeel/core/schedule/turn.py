@@ -26,20 +26,19 @@ class Turn:
     """One schedule's turn in a step."""
 
     now: float
+    second: Instant
+    """The whole second that it is."""
+    horizon: Instant
+    """What was due before it is later than grace allows."""
     monotonic: float
     settings: Settings
     agenda: Agenda
     stopping: bool = False
-    second: Instant = field(init=False)
-    """The whole second that it is."""
     effects: list[Effect] = field(default_factory=list)
     server_answered: bool = False
     """A create got an answer: schedules that wait for the API server may go on."""
     server_unreachable: bool = False
     """A create could not be sent: this schedule waits for the API server."""
-
-    def __post_init__(self) -> None:
-        self.second = int(self.now)
 
     def emit(self, effect: Effect) -> None:
         """Have something done after this step."""

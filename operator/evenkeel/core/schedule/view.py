@@ -32,14 +32,9 @@ def take_document(entry: Entry, *, now: float) -> Document:
 
 
 def document(entry: Entry, *, now: float) -> Document:
-    """The status as it stands."""
-    return render(memory(entry), shown(entry, now=now), ns=entry.ns)
-
-
-def memory(entry: Entry) -> Memory:
-    """What a restart needs of it."""
+    """The status as it stands: what a restart needs of it, and what people are shown."""
     active = [run for run in entry.runs.values() if run.has_job]
-    return Memory(
+    memory = Memory(
         mark=entry.mark,
         timing=entry.timing,
         timing_since=entry.since,
@@ -54,19 +49,21 @@ def memory(entry: Entry) -> Memory:
         conditions=entry.conditions,
         placed=entry.placed,
     )
-
-
-def shown(entry: Entry, *, now: float) -> Shown:
-    """What people are shown."""
     upcoming = next_dues(entry, now=now, count=UPCOMING_COUNT)
-    return Shown(
+    due = upcoming[0] if upcoming else None
+    zone = load_zone(entry.timing.zone if due and entry.timing else "UTC")
+    text = entry.dues.text if entry.dues else None
+    if entry.rejection is not None:  # the timing kept beside it is one that the user has replaced
+        text = f"refused: {entry.rejection.reason}"
+    shown = Shown(
         generation=entry.generation,
         state=state_of(entry),
-        schedule_text=_schedule_text(entry),
+        schedule_text=text,
         images=", ".join(entry.schedule.images) or None if entry.schedule else None,
         upcoming=tuple(upcoming),
-        next_local=_local(entry, upcoming[0]) if upcoming else None,
+        next_local=rfc3339.show_ahead(due, zone.offset_at(due)) if due else None,
     )
+    return render(memory, shown, ns=entry.ns)
 
 
 def state_of(entry: Entry) -> str:
@@ -117,18 +114,6 @@ def _say_whether_ended(entry: Entry, *, now: float) -> None:
         entry.conditions[ConditionType.ACTIVE] = Condition(
             status, reason, "", since, entry.generation
         )
-
-
-def _schedule_text(entry: Entry) -> str | None:
-    if entry.rejection is not None:  # the timing kept beside it is one that the user has replaced
-        return f"refused: {entry.rejection.reason}"
-    return entry.dues.text if entry.dues else None
-
-
-def _local(entry: Entry, due: Instant) -> str:
-    """A due time by the wall clock of the schedule's zone."""
-    zone = load_zone(entry.timing.zone if entry.timing else "UTC")
-    return rfc3339.show_ahead(due, zone.offset_at(due))
 
 
 def _reference(entry: Entry, run: Run) -> JobRef:
