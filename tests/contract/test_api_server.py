@@ -261,28 +261,27 @@ class Contract:
         """Inside objects too: an old timing's fields go only when they are named."""
         await self.new_schedule("null")
         path = f"{self.schedules}/null/status"
-        hourly: Json = {"timing": {"hash": "a", "fields": {"hourly": {"minute": 1}}}}
-        interval: Json = {"timing": {"hash": "b", "fields": {"interval": {"every": "25s"}}}}
+        hourly = timing("a", {"hourly": {"minute": 1}})
+        interval = timing("b", {"interval": {"every": "25s"}})
         await self.patch(path, {"status": hourly | {"lastResult": "failed"}})
 
         mixed = (await self.patch(path, {"status": interval | {"lastResult": None}})).json()
-        clean = (
-            await self.patch(path, {"status": {"timing": {"fields": {"hourly": None}}}})
-        ).json()
+        gone: Json = {"internal": {"timing": {"fields": {"hourly": None}}}}
+        clean = (await self.patch(path, {"status": gone})).json()
 
         both = {"hourly": {"minute": 1}, "interval": {"every": "25s"}}
-        assert mixed["status"] == {"timing": {"hash": "b", "fields": both}}
-        assert clean["status"]["timing"]["fields"] == {"interval": {"every": "25s"}}
+        assert mixed["status"] == timing("b", both)
+        assert clean["status"]["internal"]["timing"]["fields"] == {"interval": {"every": "25s"}}
 
     async def test_a_list_is_replaced_as_a_whole(self) -> None:
         await self.new_schedule("list")
         path = f"{self.schedules}/list/status"
-        first, second = "2027-01-01T00:00:00Z", "2027-01-01T00:01:00Z"
-        await self.patch(path, {"status": {"waiting": [first, second]}})
+        first, second = ({"due": f"2027-01-01T00:0{minute}:00Z"} for minute in (0, 1))
+        await self.patch(path, {"status": {"internal": {"waiting": [first, second]}}})
 
-        reply = await self.patch(path, {"status": {"waiting": [second]}})
+        reply = await self.patch(path, {"status": {"internal": {"waiting": [second]}}})
 
-        assert reply.json()["status"]["waiting"] == [second]
+        assert reply.json()["status"]["internal"]["waiting"] == [second]
 
     async def test_a_uid_is_no_precondition_of_a_status_patch(self) -> None:
         """It is passed over in silence: only the version keeps a status from another object."""
@@ -482,7 +481,7 @@ class Contract:
             "metadata": {"name": "x.1", "namespace": self.ns},
             "involvedObject": about | {"uid": "u"},
             "type": "Warning",
-            "reason": "Skipped",
+            "reason": "RunSkipped",
             "count": 1,
         }
         assert (await self.post(path, event)).status == 201
@@ -543,6 +542,11 @@ def job(name: str, **labels: str) -> Json:
         "metadata": {"name": name, "labels": labels},
         "spec": orjson.loads(orjson.dumps(TEMPLATE["spec"])),
     }
+
+
+def timing(text: str, fields: Json) -> Json:
+    """A status that keeps a timing."""
+    return {"internal": {"timing": {"hash": text, "fields": fields}}}
 
 
 def schedule(name: str) -> Json:
