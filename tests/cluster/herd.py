@@ -65,7 +65,7 @@ class Herd:
         return all(
             status.get("lastScheduleTime") == self.at
             and status.get("activeCount") == 0
-            and not status.get("waiting")
+            and not status["internal"].get("waiting")
             and [(row["due"], row["state"]) for row in status["recent"]] == [(self.at, "succeeded")]
             and {end: count for end, count in status["counts"].items() if count} == {"succeeded": 1}
             for status in self.statuses()
@@ -76,7 +76,7 @@ class Herd:
             eventually(self.is_told, "all statuses are right", within_s=SETTLE_S, every_s=0.5)
         except AssertionError:
             told = Counter(
-                json.dumps({key: status.get(key) for key in ("counts", "activeCount", "waiting")})
+                json.dumps({key: status.get(key) for key in ("counts", "activeCount", "internal")})
                 for status in self.statuses()
             )
             raise AssertionError(f"statuses: {told}; Jobs: {self.created()}") from None

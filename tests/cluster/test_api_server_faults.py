@@ -239,7 +239,7 @@ def verdicts(world: World, ns: str, name: str) -> tuple[list[float], dict[str, i
     eventually(
         lambda: (
             world.condition(ns, name, "Active")["reason"] == "Suspended"
-            and not world.status(ns, name)["waiting"]
+            and not world.waiting(ns, name)
             and not world.status(ns, name)["activeCount"]
         ),
         "it has come to rest",
@@ -247,7 +247,7 @@ def verdicts(world: World, ns: str, name: str) -> tuple[list[float], dict[str, i
     )
     dues = [seconds(due(job)) for job in world.jobs(ns, name)]
     assert len(set(dues)) == len(dues), "a due time ran twice"
-    first, last = min(dues), seconds(world.status(ns, name)["mark"])
+    first, last = min(dues), seconds(world.internal(ns, name)["mark"])
     counts = world.counts(ns, name)
     assert counts["succeeded"] == len(dues)
     assert sum(counts.values()) == last - first + 1, "a due time has no verdict, or two"

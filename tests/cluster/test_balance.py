@@ -194,14 +194,16 @@ def remember(world: World, ns: str, name: str, *, anchor: int, last: int) -> Non
     """A schedule with a past: as an operator would have left it in the status."""
     status = {
         "lastScheduleTime": moment(last),
-        "mark": moment(last),
-        "timing": {
-            "hash": "",
-            "since": moment(last - EVERY_S),
-            "fields": {
-                "interval": {"every": f"{EVERY_S}s"},
-                "timeZone": "UTC",
-                "dst": {"gap": "Shift", "fold": "First"},
+        "internal": {
+            "mark": moment(last),
+            "timing": {
+                "hash": "",
+                "since": moment(last - EVERY_S),
+                "fields": {
+                    "interval": {"every": f"{EVERY_S}s"},
+                    "timeZone": "UTC",
+                    "dst": {"gap": "Shift", "fold": "First"},
+                },
             },
         },
         "placement": {

@@ -248,6 +248,9 @@ def test_a_cronjob_becomes_a_scheduled_job_by_two_lines(server: Cluster, namespa
 
 STATUS: Json = {
     "observedGeneration": 1,
+    "state": "Suspended",
+    "images": "shop:1",
+    "nextLocal": "2126-01-01T01:00:00+01:00",
     "scheduleText": "*/5 * * * *",
     "nextRunTime": "2126-01-01T00:00:00Z",
     "upcoming": ["2126-01-01T00:00:00Z"],
@@ -257,9 +260,14 @@ STATUS: Json = {
     "activeCount": 2,
     "recent": [{"due": "2026-01-01T00:00:00Z", "state": "succeeded", "attempt": 1}],
     "counts": {"succeeded": 1, "lost": 0},
-    "mark": "2026-01-01T00:00:00Z",
-    "timing": {"hash": "h", "since": "2026-01-01T00:00:00Z", "fields": {"schedule": "x"}},
-    "waiting": ["2026-01-01T00:00:00Z"],
+    "internal": {
+        "mark": "2026-01-01T00:00:00Z",
+        "timing": {"hash": "h", "since": "2026-01-01T00:00:00Z", "fields": {"schedule": "x"}},
+        "waiting": [
+            {"due": "2026-01-01T00:00:00Z", "kind": "s", "attempt": 1, "reason": "launching"}
+        ],
+        "templateHash": "t",
+    },
     "placement": {"anchor": "2026-01-01T00:00:00Z", "slot": "14:15", "load": 2.5},
     "conditions": [
         {
@@ -296,9 +304,10 @@ def test_columns_before_the_operator_has_seen_a_schedule(server: Cluster, namesp
     send(server, namespace, {"x": spec(schedule="*/5 * * * *")}, "create")
     head, row = columns(server, namespace)
     assert head == [
-        "NAME", "SCHEDULE", "NEXT", "LAST", "RESULT", "ACTIVE", "SUSPEND", "AGE",
+        "NAME", "SCHEDULE", "STATE", "NEXT", "LAST", "RESULT", "ACTIVE", "AGE",
     ]  # fmt: skip
-    assert (row[0], row[-2]) == ("x", "false")
+    assert row[0] == "x"
+    assert len(row) == 2, "only its age is known beside its name"
 
 
 def test_columns_show_what_the_operator_reports(server: Cluster, namespace: str) -> None:
@@ -306,12 +315,12 @@ def test_columns_show_what_the_operator_reports(server: Cluster, namespace: str)
     send(server, namespace, {"x": paused}, "create")
     report_status(server, namespace, "x", STATUS)
     _, row = columns(server, namespace)
-    assert row[:4] == ["x", "*/5 * * * *", "2126-01-01T00:00:00Z", row[3]]
-    assert re.fullmatch(r"[0-9]+[ydhms][0-9a-z]*", row[3]), "LAST is an age"
-    assert row[4:7] == ["succeeded", "2", "true"]
+    assert row[:4] == ["x", "*/5 * * * *", "Suspended", "2126-01-01T00:00:00Z"]
+    assert re.fullmatch(r"[0-9]+[ydhms][0-9a-z]*", row[4]), "LAST is an age"
+    assert row[5:7] == ["succeeded", "2"]
     head, row = columns(server, namespace, "-o", "wide")
-    assert head[-3:] == ["ZONE", "SLOT", "PRIORITY"]
-    assert row[-3:] == ["Europe/Berlin", "14:15", "7"]
+    assert head[-5:] == ["ZONE", "NEXT LOCAL", "SLOT", "PRIORITY", "IMAGES"]
+    assert row[-5:] == ["Europe/Berlin", "2126-01-01T01:00:00+01:00", "14:15", "7", "shop:1"]
 
 
 def test_it_is_found_by_short_name_and_category(server: Cluster, namespace: str) -> None:

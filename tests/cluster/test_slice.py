@@ -34,7 +34,7 @@ from tests.cluster.world import (
 Json = dict[str, Any]
 BUSY_S = 15
 SETTINGS = {"MIN_INTERVAL": "1", "INDEX_REBUILD": "5"}
-HEAD = ["NAME", "SCHEDULE", "NEXT", "LAST", "RESULT", "ACTIVE", "SUSPEND", "AGE"]
+HEAD = ["NAME", "SCHEDULE", "STATE", "NEXT", "LAST", "RESULT", "ACTIVE", "AGE"]
 
 
 @dataclass
@@ -241,18 +241,20 @@ def test_kubectl_tells_what_was_what_is_and_what_comes(stage: Stage) -> None:
     assert list(runs) == HEAD
     assert runs["SCHEDULE"] == "every 2s"
     assert runs["RESULT"] == "succeeded"
-    assert runs["SUSPEND"] == "false"
+    assert runs["STATE"] in ("Running", "Scheduled")
     assert re.fullmatch(r"[0-9]+s", runs["LAST"])
     status = stage.world.status(stage.ns, "by-interval")
     assert seconds(status["nextRunTime"]) > seconds(status["lastScheduleTime"])
     assert stage.columns("running")["ACTIVE"] == "1"
+    assert stage.columns("running")["STATE"] == "Running"
     assert stage.columns("failing")["RESULT"] == "failed"
-    assert stage.columns("suspended")["SUSPEND"] == "true"
+    assert stage.columns("suspended")["STATE"] == "Suspended"
     assert stage.columns("suspended")["NEXT"] == ""
     wide = stage.columns("idle", "-o", "wide")
     assert wide["ZONE"] == "Europe/Berlin"
     assert wide["SCHEDULE"] == "0 0 1 1 *"
     assert wide["NEXT"].endswith("-12-31T23:00:00Z")
+    assert wide["NEXT LOCAL"].endswith("-01-01T00:00:00+01:00")
     assert stage.columns("running", "-o", "wide")["PRIORITY"] == "7"
 
 
@@ -275,14 +277,14 @@ def test_its_owner_finds_events_on_it(stage: Stage) -> None:
                 "get", "events", "-n", stage.ns, "-o", "json",
                 "--field-selector", "involvedObject.name=failing",
             ).stdout
-        ).count('"Failed"') and json.loads(found)["items"],
+        ).count('"RunFailed"') and json.loads(found)["items"],
         "an Event about the failure",
     )  # fmt: skip
 
     by_reason = {event["reason"]: event for event in told}
-    assert by_reason["Created"]["type"] == "Normal"
-    assert by_reason["Failed"]["type"] == "Warning"
-    assert "BackoffLimitExceeded" in by_reason["Failed"]["message"]
+    assert by_reason["SuccessfulCreate"]["type"] == "Normal"
+    assert by_reason["RunFailed"]["type"] == "Warning"
+    assert "BackoffLimitExceeded" in by_reason["RunFailed"]["message"]
 
 
 # --- bad ScheduledJobs --------------------------------------------------------------------------

@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, TypeVar
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 from tests.cluster.harness import Cluster
 from tests.unit.resource.cases import TEMPLATE
@@ -140,6 +140,17 @@ class World:
         found: Json = self.schedule(ns, name).get("status") or {}
         return found
 
+    def internal(self, ns: str, name: str) -> Json:
+        """What the operator keeps in the status for its next process; empty before the first."""
+        found: Json = self.status(ns, name).get("internal") or {}
+        return found
+
+    def waiting(self, ns: str, name: str) -> list[Json]:
+        """The runs that a status names before their Jobs exist: announced, held, queued, retrying.
+
+        Empty as well while nothing was written yet."""
+        return self.internal(ns, name).get("waiting") or []
+
     def condition(self, ns: str, name: str, kind: str) -> Json:
         """A condition, or an empty one while it is not there."""
         for each in self.status(ns, name).get("conditions") or ():
@@ -157,6 +168,12 @@ class World:
         """The newest runs, newest first; of one state, if one is named."""
         found = self.status(ns, name).get("recent") or ()
         return [row for row in found if not state or row["state"] == state]
+
+    def events(self, ns: str, name: str, reason: str) -> list[Json]:
+        """The Events on a ScheduledJob with this reason: the Job controller has some of the same
+        on Jobs."""
+        chosen = f"involvedObject.kind=ScheduledJob,involvedObject.name={name},reason={reason}"
+        return self.items(f"/api/v1/namespaces/{ns}/events?fieldSelector={quote(chosen)}")
 
     def jobs(self, ns: str, name: str = "") -> list[Json]:
         """The Jobs of a namespace, or those of one ScheduledJob, by due time."""

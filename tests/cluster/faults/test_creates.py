@@ -57,7 +57,7 @@ def degraded(world: World, ns: str, reason: str) -> str:
 def test_a_quota_that_is_raised_lets_the_run_go(world: World, ns: str) -> None:
     assert "exceeded quota: none" in degraded(world, ns, "QuotaExceeded")
     assert world.jobs(ns) == []
-    eventually(lambda: world.status(ns, "it")["waiting"], "the run waits")
+    eventually(lambda: world.waiting(ns, "it"), "the run waits")
 
     world.call("DELETE", f"/api/v1/namespaces/{ns}/resourcequotas/none")
 
@@ -180,7 +180,7 @@ def test_what_a_policy_denies_failed_and_the_next_run_is_tried_afresh(
     refused = eventually(lambda: world.recent(ns, "it", "failed")[1:], "two runs are refused")
     assert {row["reason"] for row in refused} == {"refused"}
     assert "not on Sundays" in degraded(world, ns, "Refused")
-    assert world.status(ns, "it")["waiting"] == []
+    assert world.waiting(ns, "it") == []
 
     world.call("DELETE", f"{ADMISSION}/validatingadmissionpolicybindings/{ns}")
     world.call("DELETE", f"{ADMISSION}/validatingadmissionpolicies/{ns}")
@@ -244,8 +244,5 @@ def test_a_name_of_253_characters(world: World, ns: str) -> None:
     assert len(job["metadata"]["name"]) <= 63
     label = job["metadata"]["labels"]["evenkeel.dev/schedule"]
     assert len(label) <= 63
-    told = eventually(
-        lambda: world.items(f"/api/v1/namespaces/{ns}/events?fieldSelector=reason%3DCreated"),
-        "its owner is told",
-    )
-    assert [event["involvedObject"]["name"] for event in told] == [LONGEST]
+    told = eventually(lambda: world.events(ns, LONGEST, "SuccessfulCreate"), "its owner is told")
+    assert [event["message"] for event in told] == [f"Created job {job['metadata']['name']}"]

@@ -92,8 +92,7 @@ def test_a_pod_that_is_refused_ends_the_run_in_the_job_controllers_words(
     eventually(lambda: world.counts(ns, "it") == {"failed": 1}, "the run failed")
 
     assert world.recent(ns, "it")[0]["reason"] == "pod_refused"
-    events = f"/api/v1/namespaces/{ns}/events?fieldSelector=reason%3DFailed"
-    told = eventually(lambda: world.items(events), "its owner is told")
+    told = eventually(lambda: world.events(ns, "it", "RunFailed"), "its owner is told")
     assert any('serviceaccount "nobody" not found' in event["message"] for event in told)
 
 

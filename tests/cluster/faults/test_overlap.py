@@ -92,5 +92,7 @@ def test_a_full_queue_skips(world: World, ns: str) -> None:
         ("pending", "queued"),
         ("running", None),
     ]
-    assert status["waiting"] == [status["recent"][2]["due"]]
+    assert [(row["due"], row["reason"]) for row in world.waiting(ns, "it")] == [
+        (status["recent"][2]["due"], "queued")
+    ]
     assert len(world.jobs(ns)) == 1
