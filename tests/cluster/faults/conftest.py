@@ -11,24 +11,21 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from tests.cluster.faults.stage import RBAC, SCENES, USER, Prepare, binding, in_time
+from tests.cluster.faults.stage import (
+    CREATES_JOBS,
+    RBAC,
+    RIGHTS,
+    SCENES,
+    USER,
+    Prepare,
+    binding,
+    in_time,
+    put,
+)
 from tests.cluster.operator_process import OperatorProcess, operator
-from tests.cluster.world import Json, RefusedError, World, eventually
+from tests.cluster.world import RefusedError, World, eventually
 
 SETTINGS = {"MIN_INTERVAL": "1", "INDEX_REBUILD": "5"}
-RIGHTS: list[Json] = [
-    {
-        "apiGroups": ["evenkeel.dev"],
-        "resources": ["scheduledjobs"],
-        "verbs": ["get", "list", "watch"],
-    },
-    {"apiGroups": ["evenkeel.dev"], "resources": ["scheduledjobs/status"], "verbs": ["patch"]},
-    {"apiGroups": ["evenkeel.dev"], "resources": ["scheduledjobs/finalizers"], "verbs": ["update"]},
-    {"apiGroups": ["batch"], "resources": ["jobs"], "verbs": ["get", "list", "watch", "delete"]},
-    {"apiGroups": [""], "resources": ["pods"], "verbs": ["list"]},
-    {"apiGroups": [""], "resources": ["events"], "verbs": ["list", "create", "patch"]},
-]
-CREATES_JOBS: list[Json] = [{"apiGroups": ["batch"], "resources": ["jobs"], "verbs": ["create"]}]
 
 
 @pytest.fixture(scope="module")
@@ -46,16 +43,6 @@ def limited(world: World) -> Iterator[Path]:
             if error.status != 404:
                 raise
         world.call("DELETE", f"{RBAC}/clusterroles/{name}")
-
-
-def put(world: World, path: str, body: Json) -> None:
-    """Create it, in place of what an earlier session may have left."""
-    try:
-        world.call("DELETE", f"{path}/{body['metadata']['name']}")
-    except RefusedError as error:
-        if error.status != 404:
-            raise
-    world.call("POST", path, body)
 
 
 @pytest.fixture(scope="module")

@@ -9,13 +9,28 @@ import time
 from collections import Counter
 from collections.abc import Callable
 
-from tests.cluster.world import Json, TooLateError, World, every, moment, seconds
+from tests.cluster.world import Json, RefusedError, TooLateError, World, every, moment, seconds
 
 USER = "evenkeel-operator"
 RBAC = "/apis/rbac.authorization.k8s.io/v1"
 SCENE_TRIES = 5
 TRIES_FIRST, TRIES_EVERY_S = 8, 30  # the pauses grow up to that, and within grace less
 MANY = {"successfulJobsHistoryLimit": 100, "failedJobsHistoryLimit": 100}
+
+
+RIGHTS: list[Json] = [
+    {
+        "apiGroups": ["evenkeel.dev"],
+        "resources": ["scheduledjobs"],
+        "verbs": ["get", "list", "watch"],
+    },
+    {"apiGroups": ["evenkeel.dev"], "resources": ["scheduledjobs/status"], "verbs": ["patch"]},
+    {"apiGroups": ["evenkeel.dev"], "resources": ["scheduledjobs/finalizers"], "verbs": ["update"]},
+    {"apiGroups": ["batch"], "resources": ["jobs"], "verbs": ["get", "list", "watch", "delete"]},
+    {"apiGroups": [""], "resources": ["pods"], "verbs": ["list"]},
+    {"apiGroups": [""], "resources": ["events"], "verbs": ["list", "create", "patch"]},
+]
+CREATES_JOBS: list[Json] = [{"apiGroups": ["batch"], "resources": ["jobs"], "verbs": ["create"]}]
 
 Prepare = Callable[[World, str], object]
 SCENES: dict[str, Prepare] = {}
@@ -31,19 +46,29 @@ def scene(prepare: Prepare) -> Callable[[Callable[..., None]], Callable[..., Non
     return of
 
 
-def times(count: int, *, seconds_apart: int = 1) -> Json:
-    """A rule with that many due times, the first in a second or two."""
-    rule = every(seconds_apart, first_in=1)
+def times(count: int, *, seconds_apart: int = 1, first_in: float = 1) -> Json:
+    """A rule with that many due times, the first in so many seconds or one more."""
+    rule = every(seconds_apart, first_in=first_in)
     end = seconds(rule["anchor"]) + seconds_apart * count + 1
     return {"interval": rule, "endTime": moment(end)}
 
 
-def binding(role: str, *, name: str = "") -> Json:
+def binding(role: str, *, name: str = "", user: str = USER) -> Json:
     return {
         "metadata": {"name": name or role},
         "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": role},
-        "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": USER}],
+        "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": user}],
     }
+
+
+def put(world: World, path: str, body: Json) -> None:
+    """Create it, in place of what an earlier session may have left."""
+    try:
+        world.call("DELETE", f"{path}/{body['metadata']['name']}")
+    except RefusedError as error:
+        if error.status != 404:
+            raise
+    world.call("POST", path, body)
 
 
 def may_create(world: World, ns: str) -> None:
