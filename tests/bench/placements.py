@@ -73,7 +73,7 @@ async def measured() -> dict[str, float]:
         inbox.hint(
             f"pulse-{number}", seen(f"pulse-{number}", Interval(PULSES, number, now - 60), now)
         )
-    inbox.hint("schedules", SchedulesListed(frozenset(), now - 1))
+    inbox.hint("schedules", SchedulesListed(frozenset(), clock.monotonic() - 60))
     await asyncio.sleep(3)
     late_s.clear()
 
