@@ -31,6 +31,22 @@ def test_attempts_are_jobs_of_their_own_after_growing_delays():
     )
 
 
+def test_the_event_of_a_retry_quotes_the_words_of_the_job():
+    seen = every(3600, retry=Retry(limit=1, delay_s=10))
+    world = World().see(seen).run_until("11:00")
+    world.change(
+        world.job(seen, "11:00"),
+        phase=JobPhase.FAILED,
+        reason="DeadlineExceeded",
+        message="Job was active longer than specified deadline",
+        finished=int(world.now),
+    )
+    assert world.said("Retrying") == [
+        "Job report-29540820 failed: DeadlineExceeded: Job was active longer than specified "
+        "deadline; attempt 2 of at most 2 begins 10 s later"
+    ]
+
+
 def test_counters_count_runs_not_attempts():
     seen = every(3600, retry=Retry(limit=1, delay_s=1))
     world = World().see(seen).run_until("11:00")

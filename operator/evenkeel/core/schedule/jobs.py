@@ -3,7 +3,7 @@
 from evenkeel.core.agenda import DeletionDeadline, PendingDeadline
 from evenkeel.core.effects import FindJob, LookAtPods
 from evenkeel.core.messages import JobGone, PodsLookedAt
-from evenkeel.core.schedule import history, life
+from evenkeel.core.schedule import history, life, tell
 from evenkeel.core.schedule.entry import Entry
 from evenkeel.core.schedule.run import Run, Stage
 from evenkeel.core.schedule.turn import Turn
@@ -109,7 +109,7 @@ def _attempt_failed(turn: Turn, entry: Entry, run: Run, fact: JobFact, reason: R
     turn.event(
         entry,
         EventReason.RETRYING,
-        f"Job {fact.ref.name} failed: {f'{reason} {fact.message}'.strip()}; attempt {run.attempt} "
+        f"Job {fact.ref.name} failed: {tell.cause(reason, fact.message)}; attempt {run.attempt} "
         f"of at most {entry.retry.limit + 1} begins {delay_s} s later",
         warning=True,
     )

@@ -14,8 +14,7 @@ from evenkeel.reasons import EventReason, JobReason, Reason
 
 def run_ended(turn: Turn, entry: Entry, ended: RunEnded) -> None:
     """What the owner should know of a run's end."""
-    due = rfc3339.show(ended.run.due)
-    why = ": ".join(part for part in (ended.reason or "", ended.message) if part)
+    due, why = rfc3339.show(ended.run.due), cause(ended.reason, ended.message)
     match ended.state:
         case RunState.SUCCEEDED:
             turn.event(
@@ -91,3 +90,8 @@ def span_ended(turn: Turn, entry: Entry, ended: SpanEnded) -> None:
             turn.event(entry, EventReason.RUN_SKIPPED, f"{span} skipped: {ended.reason}")
         case RunState.LOST:
             turn.event(entry, EventReason.RUN_LOST, f"{span} lost: {ended.reason}", warning=True)
+
+
+def cause(reason: str | None, message: str) -> str:
+    """The reason of a failure, and what Kubernetes says of it."""
+    return ": ".join(part for part in (reason or "", message) if part)
