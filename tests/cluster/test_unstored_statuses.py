@@ -1,9 +1,10 @@
 """At most one Job per due time, while no status can be stored and Jobs vanish by their ttl.
 
-The operator loses the right to patch statuses, is killed at a random moment, gets the right back
-and is started again. By then Jobs that it created may be gone, and with them the names that lock
-their due times: only what a stored status announced can tell the next process of them. The API
-server's audit log knows every Job that ever was.
+The operator loses the right to patch statuses, or a webhook lets each patch hang. The operator is
+killed at a random moment, the trouble ends, and the operator is started again. By then Jobs that
+the first process created may be gone, and with them the names that lock their due times: only what
+a stored status announced can tell the next process of them. The API server's audit log knows every
+Job that ever was.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import random
 import time
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,6 +21,7 @@ from typing import Any
 import pytest
 from tests.cluster.faults.stage import CREATES_JOBS, RBAC, RIGHTS, binding, put, times
 from tests.cluster.harness import Cluster
+from tests.cluster.hostile_webhook import hostile_webhook, wait_until_in_force
 from tests.cluster.operator_process import OperatorProcess, operator
 from tests.cluster.world import Json, World, eventually, names, once, template
 
@@ -40,13 +43,22 @@ class Form:
     pre_schedule_s: int
     every_s: int
     copies: int = 1
+    hangs: bool = False
 
 
 FORMS = {
     "a short ttl": Form(ttl_s=5, unstored_s=15, pre_schedule_s=3, every_s=2),
     "a minute": Form(ttl_s=60, unstored_s=430, pre_schedule_s=10, every_s=5, copies=10),
+    "a short ttl, hanging": Form(ttl_s=5, unstored_s=15, pre_schedule_s=3, every_s=2, hangs=True),
+    "five minutes, hanging": Form(
+        ttl_s=300, unstored_s=430, pre_schedule_s=10, every_s=5, copies=10, hangs=True
+    ),
     "five minutes": Form(ttl_s=300, unstored_s=430, pre_schedule_s=10, every_s=5, copies=10),
 }
+
+
+QUICK = FORMS["a short ttl"]
+Trouble = AbstractContextManager[None]
 
 
 @pytest.fixture
@@ -167,9 +179,8 @@ class Scene:
 @pytest.mark.parametrize(
     "form",
     [
-        FORMS["a short ttl"],
-        pytest.param(FORMS["a minute"], marks=pytest.mark.long),
-        pytest.param(FORMS["five minutes"], marks=pytest.mark.long),
+        pytest.param(form, marks=pytest.mark.long if form is not QUICK else ())
+        for form in FORMS.values()
     ],
     ids=FORMS,
 )
@@ -188,7 +199,11 @@ def test_no_due_time_runs_twice_when_statuses_were_not_stored_for_longer_than_th
         scene.add_dates()
         eventually(lambda: scene.waits("announced", "launching"), "the first dates are announced")
 
-        stay_unstored(scene, running)
+        if form.hangs:
+            trouble = with_a_webhook_that_hangs(scene, tmp_path)
+        else:
+            trouble = without_the_right(scene)
+        stay_unstored(scene, running, trouble)
 
         eventually(
             lambda: scene.verdicts() == scene.dues,
@@ -204,22 +219,39 @@ def test_no_due_time_runs_twice_when_statuses_were_not_stored_for_longer_than_th
         assert scene.ends("all")["missed"] == 0
 
 
-def stay_unstored(scene: Scene, running: OperatorProcess) -> None:
-    """Take the right away, kill the operator, give the right back, and begin anew."""
+def stay_unstored(scene: Scene, running: OperatorProcess, trouble: Trouble) -> None:
+    """Let no status be stored, kill the operator meanwhile, and begin anew when it is over."""
     form, world = scene.form, scene.world
     before = len(world.created(scene.ns))
-    scene.take_right()
-    until = time.monotonic() + form.unstored_s
-    assert not scene.waits("held", "launching"), "this machine is too slow: nothing is held"
-    time.sleep(random.uniform(form.pre_schedule_s, form.unstored_s))
-    running.require_running()
-    running.kill()
-    created = scene.assert_none_ran_twice()
-    assert not any(name.startswith("held-") for name in created), "a create was not announced"
-    time.sleep(max(0.0, until - time.monotonic()))
-    eventually(
-        lambda: set(created[before:]) - set(names(world.jobs(scene.ns))),
-        "Jobs vanish of which no stored status tells more than that they may be created",
-    )
-    scene.give_right()
+    with trouble:
+        until = time.monotonic() + form.unstored_s
+        assert not scene.waits("held", "launching"), "this machine is too slow: nothing is held"
+        time.sleep(random.uniform(form.pre_schedule_s, form.unstored_s))
+        running.require_running()
+        running.kill()
+        created = scene.assert_none_ran_twice()
+        assert not any(name.startswith("held-") for name in created), "a create was not announced"
+        time.sleep(max(0.0, until - time.monotonic()))
+        eventually(
+            lambda: set(created[before:]) - set(names(world.jobs(scene.ns))),
+            "Jobs vanish of which no stored status tells more than that they may be created",
+        )
     running.start()
+
+
+@contextmanager
+def without_the_right(scene: Scene) -> Iterator[None]:
+    """The operator may not patch statuses."""
+    scene.take_right()
+    yield
+    scene.give_right()
+
+
+@contextmanager
+def with_a_webhook_that_hangs(scene: Scene, directory: Path) -> Iterator[None]:
+    """Each patch of a status gets no answer, and is not stored."""
+    with hostile_webhook(
+        scene.world, scene.ns, directory=directory, of="scheduledjobs/status"
+    ) as webhook:
+        wait_until_in_force(webhook)
+        yield
