@@ -171,7 +171,7 @@ def document(state: State, uid: str) -> tuple[str, str, Document, int] | None:
     except Exception as surprise:  # noqa: BLE001 - the bulkhead between tenants
         _close(state, entry, surprise)
         return document(state, uid)
-    return entry.ns, entry.name, found, entry.revision
+    return entry.ns, entry.name, found, entry.storing.revision
 
 
 def _hand_on(state: State, entry: Entry, turn: Turn) -> None:
@@ -205,7 +205,7 @@ def _close(state: State, entry: Entry, surprise: Exception) -> None:
         name=entry.name,
         generation=entry.generation,
         conditions=_conditions_of(state, entry, sentence),
-        revision=entry.revision + 1,
+        revision=entry.storing.revision + 1,
         tries=tries,
         closed_m=state.monotonic,
     )

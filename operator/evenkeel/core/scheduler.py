@@ -94,7 +94,7 @@ class Scheduler:
     def version(self, uid: str) -> str:
         """The resourceVersion at which a schedule was first seen."""
         entry = self.state.entries.get(uid)
-        return entry.version if entry else ""
+        return entry.storing.version if entry else ""
 
     def namespace(self, uid: str) -> str:
         """A schedule's namespace; empty: there is no such schedule."""
@@ -121,7 +121,9 @@ class Scheduler:
             "finished Jobs": sum(len(entry.finished_jobs) for entry in entries),
             # Those whose run is told of by a stored status: nothing is left to wait for.
             "Jobs to delete": sum(
-                revision <= entry.written for entry in entries for revision, _, _ in entry.to_delete
+                revision <= entry.storing.written
+                for entry in entries
+                for revision, _, _ in entry.to_delete
             ),
         }
 

@@ -219,9 +219,9 @@ def test_a_prepared_run_whose_image_was_bumped_is_created_from_the_new_template(
 def test_the_same_sight_twice_changes_nothing():
     seen = cron(EVERY_FIVE_MINUTES)
     world = World().see(seen)
-    revision = world.scheduler.state.entries[seen.uid].revision
+    revision = world.scheduler.state.entries[seen.uid].storing.revision
     world.see(seen)
-    assert world.scheduler.state.entries[seen.uid].revision == revision
+    assert world.scheduler.state.entries[seen.uid].storing.revision == revision
 
 
 def test_an_older_list_after_a_newer_event_is_not_believed():

@@ -26,9 +26,9 @@ from evenkeel.resource.timing import timing_hash
 
 def begin(turn: Turn, seen: Schedule | Rejection, memory: Memory, *, revision: int = 0) -> Entry:
     """The entry of a schedule that was not known: what its stored status gives back."""
-    believed = memory if memory.timing is None else _believed(turn, memory)
+    believed = _believed(turn, memory)
     entry = Entry(seen.uid, seen.ns, seen.name, memory=believed, seen_m=turn.monotonic)
-    entry.revision = entry.written = revision
+    entry.storing.revision = entry.storing.written = revision
     entry.record = replace(
         believed.record,
         recent=list(believed.record.recent),
@@ -43,7 +43,7 @@ def begin(turn: Turn, seen: Schedule | Rejection, memory: Memory, *, revision: i
     entry.placed = believed.placed
     entry.mark = believed.mark
     entry.settled_mark = min(believed.mark or 0, turn.second)
-    entry.version = believed.version
+    entry.storing.version = believed.version
     if believed.timing is not None:
         _use_timing(entry, believed.timing, since=believed.timing_since or turn.second)
         entry.rewind(max(entry.since, entry.resumed_at or 0, believed.mark or 0))

@@ -70,6 +70,22 @@ class Backoff:
 
 
 @dataclass(slots=True)
+class Storing:
+    """How far the status is stored."""
+
+    version: str = ""
+    """The resourceVersion at first sight: what the first write of the status goes on from."""
+    revision: int = 0
+    """Of the status as it stands; each change is one more."""
+    written: int = 0
+    """The revision that is known to be stored."""
+    sent: tuple[int, Instant] = (0, 0)
+    """Revision and mark of the document taken last."""
+    stored_mark: Instant = 0
+    """The mark of the status that is known to be stored."""
+
+
+@dataclass(slots=True)
 class Entry:
     """A schedule, its progress and its living runs."""
 
@@ -112,8 +128,6 @@ class Entry:
     settled_mark: Instant = 0
     """As far as the mark was not ahead of the clock. It never goes back behind this: a clock that
     was set back must not make due times count again that have run."""
-    stored_mark: Instant = 0
-    """The mark of the status that is known to be stored."""
     backoff: Backoff = field(default_factory=Backoff)
 
     # runs
@@ -131,12 +145,7 @@ class Entry:
     conditions: dict[str, Condition] = field(default_factory=dict)
     memory: Memory | None = None
     """What the status said at first sight; dropped when taken over."""
-    version: str = ""
-    """The resourceVersion at first sight: what the first write of its status goes on from."""
-    revision: int = 0
-    written: int = 0
-    sent: tuple[int, Instant] = (0, 0)
-    """Revision and mark of the document taken last."""
+    storing: Storing = field(default_factory=Storing)
 
     @property
     def key(self) -> str:

@@ -21,11 +21,11 @@ HISTORY = "history"
 
 def status_written(turn: Turn, entry: Entry, message: StatusWritten) -> None:
     """The status of this revision is stored: what waited for that may be deleted."""
-    entry.written = max(entry.written, message.revision)
-    revision, mark = entry.sent
+    entry.storing.written = max(entry.storing.written, message.revision)
+    revision, mark = entry.storing.sent
     if message.revision >= revision:
-        entry.stored_mark = mark
-    if entry.revision > entry.written:
+        entry.storing.stored_mark = mark
+    if entry.storing.revision > entry.storing.written:
         turn.emit(WriteStatus(entry.uid))
     if entry.to_delete or entry.finished_jobs:
         clean(turn, entry)
@@ -41,7 +41,8 @@ def keep_those_of(entry: Entry, run: Run, state: RunState, finished: Instant) ->
         jobs.append((run.ref, True))
     keep_until_m = 0.0 if run.unanswered_m is None else run.unanswered_m + LATE_CREATE_S
     entry.finished_jobs += [
-        FinishedJob(finished, run.id, ref, ok, entry.revision, keep_until_m) for ref, ok in jobs
+        FinishedJob(finished, run.id, ref, ok, entry.storing.revision, keep_until_m)
+        for ref, ok in jobs
     ]
 
 
@@ -71,8 +72,8 @@ def delete(
     turn: Turn, entry: Entry, ref: JobRef, why: RunReason, *, shown: int | None = None
 ) -> None:
     """Delete a Job once the status of revision `shown` is stored; None: the present one."""
-    revision = entry.revision if shown is None else shown
-    if revision <= entry.written:
+    revision = entry.storing.revision if shown is None else shown
+    if revision <= entry.storing.written:
         _delete(turn, entry, ref, why)
     else:
         entry.to_delete.append((revision, ref, why))
@@ -82,9 +83,9 @@ def clean(turn: Turn, entry: Entry) -> None:
     """Delete what may go now that a status was stored: what was to be deleted, and what is beyond
     the limits."""
     for revision, ref, why in entry.to_delete:
-        if revision <= entry.written:
+        if revision <= entry.storing.written:
             _delete(turn, entry, ref, why)
-    entry.to_delete = [waiting for waiting in entry.to_delete if waiting[0] > entry.written]
+    entry.to_delete = [waiting for waiting in entry.to_delete if waiting[0] > entry.storing.written]
     schedule = entry.schedule
     if schedule is None or not entry.finished_jobs:
         return
@@ -94,7 +95,9 @@ def clean(turn: Turn, entry: Entry) -> None:
             key=lambda job: (job.finished, job.run),
         )
         for job in jobs[: max(0, len(jobs) - keep)]:
-            stored = job.revision <= entry.written and job.run.due <= entry.stored_mark
+            stored = (
+                job.revision <= entry.storing.written and job.run.due <= entry.storing.stored_mark
+            )
             if stored and job.keep_until_m <= turn.monotonic:
                 entry.finished_jobs.remove(job)
                 _delete(turn, entry, job.ref, HISTORY)

@@ -50,7 +50,7 @@ def announce(turn: Turn, entry: Entry, run: Run) -> None:
     run.announced_at = None if run.id.due > turn.now else turn.second
     entry.open.pop(run.id, None)
     turn.dirty(entry)
-    run.announced = entry.revision
+    run.announced = entry.storing.revision
 
 
 def launch(turn: Turn, entry: Entry, run: Run) -> None:
@@ -114,7 +114,7 @@ def running(turn: Turn, entry: Entry, run: Run, *, sent_at: float | None = None)
         entry.record.last_schedule = max(entry.record.last_schedule or 0, run.id.due)
     _remember(entry, run, RunState.RUNNING)
     turn.dirty(entry)
-    run.shown = entry.revision
+    run.shown = entry.storing.revision
     name = run.ref.name if run.ref else ""
     turn.emit(RunBegan(run.id, entry.key, run.attempt, name, sent_at))
 

@@ -74,8 +74,8 @@ class Turn:
 
     def dirty(self, entry: Entry) -> None:
         """The status is to be written: at most one patch per schedule and second."""
-        known = entry.revision > entry.written
-        entry.revision += 1
+        known = entry.storing.revision > entry.storing.written
+        entry.storing.revision += 1
         if not known:
             self.emit(WriteStatus(entry.uid))
 

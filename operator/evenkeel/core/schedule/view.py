@@ -27,7 +27,7 @@ def take_document(entry: Entry, *, now: float) -> Document:
     """The status to be stored now."""
     entry.reach_mark(now)
     _say_whether_ended(entry, now=now)
-    entry.sent = (entry.revision, entry.mark or 0)
+    entry.storing.sent = (entry.storing.revision, entry.mark or 0)
     return document(entry, now=now)
 
 
