@@ -142,6 +142,7 @@ def test_a_date_runs_once_and_the_schedule_says_that_it_ended(stage: Stage) -> N
     assert_in_time(jobs)
     active = stage.world.condition(stage.ns, "by-date", "Active")
     assert (active["status"], active["reason"]) == ("False", "Ended")
+    assert stage.world.status(stage.ns, "by-date")["state"] == "Ended"
     assert "nextRunTime" not in stage.world.status(stage.ns, "by-date")
 
 
@@ -255,7 +256,8 @@ def test_kubectl_tells_what_was_what_is_and_what_comes(stage: Stage) -> None:
     assert wide["SCHEDULE"] == "0 0 1 1 *"
     assert wide["NEXT"].endswith("-12-31T23:00:00Z")
     assert wide["NEXT LOCAL"].endswith("-01-01T00:00:00+01:00")
-    assert stage.columns("running", "-o", "wide")["PRIORITY"] == "7"
+    wide = stage.columns("running", "-o", "wide")
+    assert (wide["PRIORITY"], wide["IMAGES"]) == ("7", "busybox:1")
 
 
 def test_a_schedule_is_ready_when_it_was_understood(stage: Stage) -> None:
@@ -269,20 +271,26 @@ def test_a_schedule_is_ready_when_it_was_understood(stage: Stage) -> None:
 
 
 def test_its_owner_finds_events_on_it(stage: Stage) -> None:
+    """With CronJob's reasons and words where CronJob has an Event of that meaning."""
     eventually(lambda: stage.world.counts(stage.ns, "failing"), "it has failed")
 
     told = eventually(
         lambda: (
             found := stage.kubectl(
                 "get", "events", "-n", stage.ns, "-o", "json",
-                "--field-selector", "involvedObject.name=failing",
+                "--field-selector", "involvedObject.kind=ScheduledJob,involvedObject.name=failing",
             ).stdout
-        ).count('"RunFailed"') and json.loads(found)["items"],
-        "an Event about the failure",
+        ).count('"RunFailed"') and found.count('"SawCompletedJob"') and json.loads(found)["items"],
+        "Events about the failure",
     )  # fmt: skip
 
     by_reason = {event["reason"]: event for event in told}
-    assert by_reason["SuccessfulCreate"]["type"] == "Normal"
+    job = stage.world.jobs(stage.ns, "failing")[0]["metadata"]["name"]
+    for reason, words in {
+        "SuccessfulCreate": f"Created job {job}",
+        "SawCompletedJob": f"Saw completed job: {job}, condition: Failed",
+    }.items():
+        assert (by_reason[reason]["type"], by_reason[reason]["message"]) == ("Normal", words)
     assert by_reason["RunFailed"]["type"] == "Warning"
     assert "BackoffLimitExceeded" in by_reason["RunFailed"]["message"]
 
@@ -322,6 +330,7 @@ def test_what_only_the_operator_can_know_is_a_condition_and_nobody_else_notices(
         assert accepted["status"] == "False"
         assert word in accepted["message"]
         assert world.condition(ns, name, "Ready")["status"] == "False"
+        assert world.status(ns, name)["state"] == "Refused"
         assert "nextRunTime" not in world.status(ns, name)
     eventually(
         lambda: due(world.jobs(ns, "by-interval")[-1]) > due(others[-1]),
