@@ -20,8 +20,8 @@ from evenkeel.model import (
     Instant,
     Interval,
     JobFact,
-    JobPhase,
     JobRef,
+    JobState,
     Rejection,
     Rule,
     RunId,
@@ -115,18 +115,18 @@ def rejection(of: Schedule, sentence: str = "month 13 does not exist") -> Reject
     return Rejection(of.uid, of.ns, of.name, of.generation + 1, "spec.schedule", sentence)
 
 
-def job(of: Schedule, due: str, phase: JobPhase = JobPhase.STARTED, **changes: Any) -> JobFact:
+def job(of: Schedule, due: str, state: JobState = JobState.STARTED, **changes: Any) -> JobFact:
     """A Job of a run, as its watch tells of it."""
     run = RunId(of.uid, instant(due))
     attempt = changes.pop("attempt", 1)
     name = job_name(of.name, run, attempt)
-    ended = phase in (JobPhase.SUCCEEDED, JobPhase.FAILED)
+    ended = state in (JobState.SUCCEEDED, JobState.FAILED)
     fact = JobFact(
         ref=JobRef(of.ns, name, f"uid-{name}"),
         run=run,
         attempt=attempt,
-        phase=phase,
-        reason="BackoffLimitExceeded" if phase is JobPhase.FAILED else "",
+        state=state,
+        reason="BackoffLimitExceeded" if state is JobState.FAILED else "",
         started=run.due,
         finished=run.due + 30 if ended else None,
     )

@@ -27,7 +27,7 @@ from tests.unit.core.world import World
 
 import evenkeel
 from evenkeel.core.messages import PreviewRebalance, Rebalance
-from evenkeel.model import JobPhase
+from evenkeel.model import JobState
 from evenkeel.resource.read import read
 from evenkeel.resource.status import EMPTY, Placed, parse
 from evenkeel.settings import Settings
@@ -70,7 +70,7 @@ def restart_with_missed_runs(counting: Counting) -> None:
     world.see(seen).run_until("10:06")
     job = world.job(seen, "10:05")
     finished = int(world.now) + 60  # and nobody tells
-    world.jobs[job.ref.name] = replace(job, phase=JobPhase.SUCCEEDED, finished=finished)
+    world.jobs[job.ref.name] = replace(job, state=JobState.SUCCEEDED, finished=finished)
     with counting():
         world.crash(for_s=1_800)
     assert world.counts() == {"succeeded": 1, "missed": 5}
@@ -88,7 +88,7 @@ def rebalance(counting: Counting) -> None:
         world.see(seen, replace(EMPTY, placed=crowded, mark=instant("10:00") - 1))
     world.at("10:01")
     for job in list(world.jobs.values()):
-        world.change(job, phase=JobPhase.SUCCEEDED, finished=int(world.now))
+        world.change(job, state=JobState.SUCCEEDED, finished=int(world.now))
     world.stall_until("12:05")
     with counting():
         plan = world.ask(PreviewRebalance)

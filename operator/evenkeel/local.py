@@ -51,8 +51,8 @@ from evenkeel.model import (
     Instant,
     Interval,
     JobFact,
-    JobPhase,
     JobRef,
+    JobState,
     RunId,
     RunState,
     Timing,
@@ -369,9 +369,9 @@ class _Running:
         self._under_way.discard(done)
         if done.cancelled():
             return  # `run` ended before a worker was free
-        phase = JobPhase.SUCCEEDED if done.result() else JobPhase.FAILED
+        state = JobState.SUCCEEDED if done.result() else JobState.FAILED
         # Report the Job as gone when it ends: history would keep it, and no one deletes it here.
-        self._report(JobGone(JobFact(ref, launch.run, launch.attempt, phase)))
+        self._report(JobGone(JobFact(ref, launch.run, launch.attempt, state)))
 
     def _report(self, message: Message) -> None:
         if self._aio is None:

@@ -252,7 +252,7 @@ class JobRef:
     uid: str = ""
 
 
-class JobPhase(enum.StrEnum):
+class JobState(enum.StrEnum):
     """What the status of a Job says."""
 
     WAITING = "waiting"
@@ -272,7 +272,7 @@ class JobFact:
     ref: JobRef
     run: RunId
     attempt: int
-    phase: JobPhase
+    state: JobState
     reason: str = ""
     message: str = ""
     started: Instant | None = None

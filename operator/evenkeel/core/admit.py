@@ -21,7 +21,7 @@ from evenkeel.core.messages import (
 )
 from evenkeel.core.schedule import accept, jobs, phase
 from evenkeel.core.state import State
-from evenkeel.model import Instant, JobFact, JobPhase, Rejection
+from evenkeel.model import Instant, JobFact, JobState, Rejection
 
 GONE_S = 600.0
 """How long a deletion is remembered: an API server keeps five minutes of what it tells."""
@@ -204,10 +204,10 @@ def schedule_read(state: State, message: ScheduleRead) -> None:
 
 def _newest(facts: Iterable[JobFact]) -> dict[str, JobFact]:
     """Of two facts of one Job the one that is further: a list and a watch may lag one another."""
-    order = list(JobPhase)
+    order = list(JobState)
     newest: dict[str, JobFact] = {}
     for fact in facts:
         known = newest.get(fact.ref.uid)
-        if known is None or order.index(fact.phase) >= order.index(known.phase):
+        if known is None or order.index(fact.state) >= order.index(known.state):
             newest[fact.ref.uid] = fact
     return newest

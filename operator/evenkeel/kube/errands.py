@@ -38,7 +38,7 @@ from evenkeel.kube.gate import Gate
 from evenkeel.kube.places import Places
 from evenkeel.kube.tasks import Fail, Tasks, reraise
 from evenkeel.log import log
-from evenkeel.model import JobFact, JobPhase, RunId, Schedule
+from evenkeel.model import JobFact, JobState, RunId, Schedule
 from evenkeel.reasons import ConditionReason, Reason
 from evenkeel.resource.job import LABEL_UID, is_watched, read_job, render
 from evenkeel.resource.read import read
@@ -228,7 +228,7 @@ class Errands:
             # A Job that is not ours any more: the watch will not tell how it ends.
             disowned = reply is not None and reply.ok and reply.from_api_server
             if reply is not None and (reply.absent or disowned):
-                gone = JobFact(effect.ref, effect.run, effect.attempt, JobPhase.WAITING)
+                gone = JobFact(effect.ref, effect.run, effect.attempt, JobState.WAITING)
                 # Not under the Job's uid: it is not known where no watch has told of the Job.
                 self._inbox.hint(("not found", effect.run, effect.attempt), JobGone(gone, True))
                 return

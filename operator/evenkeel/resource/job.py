@@ -12,7 +12,7 @@ from typing import Any
 import orjson
 
 from evenkeel import rfc3339
-from evenkeel.model import Instant, JobFact, JobPhase, JobRef, RunId, Schedule
+from evenkeel.model import Instant, JobFact, JobRef, JobState, RunId, Schedule
 from evenkeel.resource.job_name import due_of, job_name, pod_name_problem, read_job_name
 from evenkeel.resource.names import API_VERSION, GROUP, KIND
 from evenkeel.when.zone import load_zone
@@ -136,12 +136,12 @@ def _read(raw: Mapping[str, Any]) -> JobFact | None:
     if owner is None or named is None:
         return None
     status = raw.get("status") or {}
-    phase, reason, message, finished = _phase(raw.get("spec") or {}, status)
+    state, reason, message, finished = _state(raw.get("spec") or {}, status)
     return JobFact(
         ref=JobRef(metadata.get("namespace", ""), metadata["name"], metadata.get("uid", "")),
         run=RunId(owner, named.due, named.kind),
         attempt=named.attempt,
-        phase=phase,
+        state=state,
         reason=reason,
         message=message,
         started=rfc3339.read(status.get("startTime")),
@@ -183,25 +183,25 @@ def is_cron_jobs(raw: Mapping[str, Any], name: str) -> bool:
         return False
 
 
-def _phase(
+def _state(
     spec: Mapping[str, Any], status: Mapping[str, Any]
-) -> tuple[JobPhase, str, str, Instant | None]:
+) -> tuple[JobState, str, str, Instant | None]:
     for condition in status.get("conditions") or ():
         if condition.get("status") != "True":
             continue
         when = rfc3339.read(condition.get("lastTransitionTime"))
         if condition.get("type") == "Complete":
-            return JobPhase.SUCCEEDED, "", "", rfc3339.read(status.get("completionTime")) or when
+            return JobState.SUCCEEDED, "", "", rfc3339.read(status.get("completionTime")) or when
         if condition.get("type") == "Failed":
             return (
-                JobPhase.FAILED,
+                JobState.FAILED,
                 str(condition.get("reason", "")),
                 str(condition.get("message", ""))[:1024],
                 when,
             )
     if spec.get("suspend"):
-        return JobPhase.SUSPENDED, "", "", None
+        return JobState.SUSPENDED, "", "", None
     # `active` counts Pods that still pull their image; a ready or ended one has certainly started.
     if any(status.get(name) for name in ("ready", "succeeded", "failed")):
-        return JobPhase.STARTED, "", "", None
-    return JobPhase.WAITING, "", "", None
+        return JobState.STARTED, "", "", None
+    return JobState.WAITING, "", "", None

@@ -6,7 +6,7 @@ from tests.unit.core.world import World
 
 from evenkeel.core import messages
 from evenkeel.core.scheduler import SCHEDULES_PER_STEP, Scheduler
-from evenkeel.model import Concurrency, Cron, JobPhase, MissedRuns, Retry, Verdict
+from evenkeel.model import Concurrency, Cron, JobState, MissedRuns, Retry, Verdict
 from evenkeel.settings import Settings
 
 EVERY_MINUTE = "* * * * *"
@@ -322,7 +322,7 @@ def test_a_pending_deadline_is_looked_at_by_the_clock_that_is_right():
     seen = every(600, pending_deadline_s=300)
     world = World().see(seen).run_until("10:10:05")
     started = instant("09:10:00")  # the API server's clock was right all the time
-    world.change(world.job(seen, "10:10"), phase=JobPhase.WAITING, started=started)
+    world.change(world.job(seen, "10:10"), state=JobState.WAITING, started=started)
     assert world.looked_at == []
     world.set_clock("09:10:05").run_until("09:15:04")
     assert world.looked_at == []

@@ -8,7 +8,7 @@ from tests.unit.core.world import World
 
 from evenkeel.core import messages
 from evenkeel.core.schedule.overlap import Overlap, overlap
-from evenkeel.model import Concurrency, JobPhase, MissedRuns, Retry, RunState, Verdict
+from evenkeel.model import Concurrency, JobState, MissedRuns, Retry, RunState, Verdict
 
 ALLOW, FORBID, REPLACE, QUEUE = Concurrency
 
@@ -278,7 +278,7 @@ def test_the_queue_goes_on_after_an_adopted_job_that_has_ended_unseen():
     seen = every(60, concurrency=QUEUE)
     world = World(answering=lambda _: None).see(seen).run_until("10:02:10")
     (launch,) = world.in_flight
-    done = job(seen, "10:01", JobPhase.SUCCEEDED)
+    done = job(seen, "10:01", JobState.SUCCEEDED)
     world.jobs[done.ref.name] = done
     world.answering = lambda _: Verdict.CREATED
     world.answer(launch, Verdict.ADOPTED)
@@ -310,7 +310,7 @@ def test_the_queue_goes_on_after_a_job_that_was_gone_before_its_create_was_answe
     seen = cron("0,1 11 * * *", concurrency=Concurrency.QUEUE)
     world = World(answering=lambda _: None).see(seen).run_until("11:01:05")
     (launch,) = world.in_flight
-    fact = job(seen, "11:00", JobPhase.SUCCEEDED, finished=int(world.now))
+    fact = job(seen, "11:00", JobState.SUCCEEDED, finished=int(world.now))
     world.in_flight.clear()
     world.answering = lambda _: Verdict.CREATED
     world.tell(messages.JobGone(fact))

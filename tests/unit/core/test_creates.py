@@ -6,7 +6,7 @@ from tests.unit.core.world import World
 
 from evenkeel.core import messages
 from evenkeel.core.messages import CreateResult
-from evenkeel.model import Concurrency, Cron, JobPhase, JobRef, Retry, RunId, RunState, Verdict
+from evenkeel.model import Concurrency, Cron, JobRef, JobState, Retry, RunId, RunState, Verdict
 from evenkeel.reasons import ConditionReason
 from evenkeel.resource.job import job_name
 
@@ -38,7 +38,7 @@ def test_an_adopted_job_that_has_ended_ends_its_run():
     world = World(answering=lambda _: None).see(seen).run_until("10:10")
     launch = world.in_flight[0]
     name = job_name(seen.name, launch.run)
-    world.jobs[name] = job(seen, "10:10", JobPhase.SUCCEEDED)  # by another process of ours
+    world.jobs[name] = job(seen, "10:10", JobState.SUCCEEDED)  # by another process of ours
     world.answer(launch, Verdict.CREATED)
     assert world.counts() == {"succeeded": 1}
 

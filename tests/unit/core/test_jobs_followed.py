@@ -7,7 +7,7 @@ from tests.builders import clock, cron, edited, every, instant, job
 from tests.unit.core.world import World
 
 from evenkeel.core import messages
-from evenkeel.model import Concurrency, JobPhase, JobRef, Verdict
+from evenkeel.model import Concurrency, JobRef, JobState, Verdict
 from evenkeel.reasons import ConditionReason
 from evenkeel.resource.status import Memory, parse
 
@@ -39,7 +39,7 @@ def test_a_job_deleted_before_it_finished_is_lost():
 def test_a_job_deleted_after_it_finished_ends_by_its_last_state():
     seen = every(TEN_MINUTES)
     world = World().see(seen).run_until("10:10")
-    last = job(seen, "10:10", JobPhase.SUCCEEDED, ref=world.job(seen, "10:10").ref)
+    last = job(seen, "10:10", JobState.SUCCEEDED, ref=world.job(seen, "10:10").ref)
     world.scheduler.inbox.hint(last.ref.uid, messages.JobGone(last))
     world.settle()
     assert world.counts() == {"succeeded": 1}
@@ -115,8 +115,8 @@ def test_more_runs_than_the_status_names_that_end_while_nobody_is_there_are_all_
     world.succeed(seen, "10:00:10")
     world.run_until("10:13:25")
     for fact in list(world.jobs.values()):
-        if fact.phase is JobPhase.STARTED:
-            done = {"phase": JobPhase.SUCCEEDED, "finished": int(world.now) + 1}
+        if fact.state is JobState.STARTED:
+            done = {"state": JobState.SUCCEEDED, "finished": int(world.now) + 1}
             world.jobs[fact.ref.name] = replace(fact, **done)
     world.crash(for_s=3)
     assert world.counts() == {"succeeded": 80}
@@ -161,7 +161,7 @@ def test_the_watch_may_tell_of_a_job_before_its_create_is_answered():
     world.change(fact)
     assert world.alive() == {"10:10:00": "running"}
     world.answer(world.in_flight[0], Verdict.CREATED)
-    world.change(fact, phase=JobPhase.SUCCEEDED, finished=int(world.now))
+    world.change(fact, state=JobState.SUCCEEDED, finished=int(world.now))
     assert world.counts() == {"succeeded": 1}
 
 
@@ -191,7 +191,7 @@ def test_jobs_that_ended_while_nobody_watched_are_counted_once():
     seen = every(TEN_MINUTES)
     world = World().see(seen).run_until("10:10")
     name = world.job(seen, "10:10").ref.name
-    world.jobs[name] = job(seen, "10:10", JobPhase.FAILED, ref=world.jobs[name].ref)
+    world.jobs[name] = job(seen, "10:10", JobState.FAILED, ref=world.jobs[name].ref)
     world.crash().crash()
     assert world.ends() == [("10:10:00", "failed", "BackoffLimitExceeded")]
     assert world.counts() == {"failed": 1}
@@ -209,7 +209,7 @@ FORGED = {
 def test_a_job_that_only_claims_to_be_a_runs_is_not_believed(where, known):
     seen = every(TEN_MINUTES)
     world = World().see(seen).run_until("10:09")
-    true = job(seen, "10:10", JobPhase.SUCCEEDED)
+    true = job(seen, "10:10", JobState.SUCCEEDED)
     forged = replace(true, ref=replace(true.ref, uid="uid-forged", **where))
     if known == "at the start":
         world.jobs["forged"] = forged
@@ -228,7 +228,7 @@ def test_a_job_that_only_claims_to_be_a_runs_is_not_believed(where, known):
 def test_the_end_of_an_older_job_of_that_name_is_not_this_ones():
     seen = every(TEN_MINUTES)
     world = World().see(seen).run_until("10:10")
-    older = job(seen, "10:10", JobPhase.SUCCEEDED, ref=world.job(seen, "10:10").ref)
+    older = job(seen, "10:10", JobState.SUCCEEDED, ref=world.job(seen, "10:10").ref)
     older = replace(older, ref=replace(older.ref, uid="uid-older"))
     world.scheduler.inbox.hint("older", messages.JobGone(older))
     world.settle()
@@ -285,7 +285,7 @@ def test_created_again_under_its_name_it_never_adopts_the_old_ones_jobs():
     fact = world.job(old, "10:01")
     new = cron("* * * * *", uid="uid-second", created=instant("10:01:30"))
     world.see(new)  # its deletion was not even seen
-    world.change(fact, phase=JobPhase.SUCCEEDED, finished=int(world.now))
+    world.change(fact, state=JobState.SUCCEEDED, finished=int(world.now))
     assert "uid-second" in world.statuses
     assert not any(world.statuses["uid-second"]["counts"].values())
     assert world.scheduler.state.entries.keys() == {"uid-second"}

@@ -8,7 +8,7 @@ from tests.unit.core.world import World
 
 from evenkeel.core import messages
 from evenkeel.core.messages import PodsLookedAt
-from evenkeel.model import JobPhase, Verdict
+from evenkeel.model import JobState, Verdict
 from evenkeel.reasons import ConditionReason
 
 
@@ -21,7 +21,7 @@ def answered_at_the_second_try(seen) -> World:
 
 
 def the_first_arrives(world: World, fact) -> None:
-    late = replace(fact, ref=replace(fact.ref, uid="uid-late"), phase=JobPhase.STARTED)
+    late = replace(fact, ref=replace(fact.ref, uid="uid-late"), state=JobState.STARTED)
     world.jobs[late.ref.name] = late
     world.scheduler.inbox.hint("uid-late", messages.JobSeen(late))
     world.settle()
@@ -35,7 +35,7 @@ def test_no_job_is_left_of_a_run_that_has_ended(ended_by):
     if ended_by == "a person":
         world.cancel(seen, "10:10")
     else:
-        world.change(fact, phase=JobPhase.WAITING, started=instant("10:10:01"))
+        world.change(fact, state=JobState.WAITING, started=instant("10:10:01"))
         world.run_until("10:10:16")
         look = world.looked_at[-1]
         world.tell(PodsLookedAt(look.run, look.attempt, False, "image", "no such image"))

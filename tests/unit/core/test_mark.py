@@ -8,7 +8,7 @@ from tests.unit.core.world import World, created
 from evenkeel import rfc3339
 from evenkeel.core import messages
 from evenkeel.core.effects import RunEnded
-from evenkeel.model import Concurrency, Cron, JobPhase, MissedRuns, Retry, RunState, Verdict
+from evenkeel.model import Concurrency, Cron, JobState, MissedRuns, Retry, RunState, Verdict
 from evenkeel.resource.status import WAITING_COUNT
 
 
@@ -256,7 +256,7 @@ def test_last_times_never_go_back():
     world.answer(world.in_flight[0], CREATED)
     assert world.status()["lastScheduleTime"] == "2026-03-02T10:03:00Z"
     world.succeed(seen, "10:03")
-    older = {"phase": JobPhase.SUCCEEDED, "finished": instant("10:02:10")}
+    older = {"state": JobState.SUCCEEDED, "finished": instant("10:02:10")}
     world.change(world.job(seen, "10:02"), **older)  # it ended before, and is seen after
     assert world.status()["lastSuccessfulTime"] == "2026-03-02T10:03:30Z"
 

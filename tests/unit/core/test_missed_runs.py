@@ -7,7 +7,7 @@ from tests.builders import clock, cron, edited, every, instant
 from tests.unit.core.world import World
 
 from evenkeel.core.schedule.missed import WHY_NOT, Missed, Settled, Span, settle
-from evenkeel.model import Concurrency, JobPhase, MissedRuns, Verdict
+from evenkeel.model import Concurrency, JobState, MissedRuns, Verdict
 from evenkeel.reasons import ConditionReason
 
 TEN_MINUTELY = "*/10 * * * *"
@@ -338,7 +338,7 @@ def test_held_runs_beyond_grace_are_one_set_after_a_restart_as_after_a_stall(awa
     seen = cron("0-2 * * * *")
     world = World().see(seen).run_until("10:59")
     for fact in list(world.jobs.values()):
-        world.change(fact, phase=JobPhase.SUCCEEDED, finished=int(world.now))
+        world.change(fact, state=JobState.SUCCEEDED, finished=int(world.now))
     world.answering = lambda _: Verdict.HELD
     world.run_until("11:02:20")
     before = len(world.creations)

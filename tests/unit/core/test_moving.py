@@ -14,7 +14,7 @@ from evenkeel.balance import Plan, Stale
 from evenkeel.core import effects, moving, route
 from evenkeel.core.messages import PreviewRebalance, Rebalance, Shutdown
 from evenkeel.core.schedule import life
-from evenkeel.model import Instant, JobPhase, Schedule
+from evenkeel.model import Instant, JobState, Schedule
 from evenkeel.resource.status import EMPTY, Placed
 from evenkeel.settings import Settings
 
@@ -42,7 +42,7 @@ def crowded(count: int = COUNT, **changes: Any) -> tuple[World, list[Schedule]]:
         world.see(replace(each, created=began), replace(EMPTY, placed=placed, mark=mark))
     world.at("10:01")
     for fact in list(world.jobs.values()):
-        world.change(fact, phase=JobPhase.SUCCEEDED, finished=int(world.now))
+        world.change(fact, state=JobState.SUCCEEDED, finished=int(world.now))
     world.stall_until("12:05")
     world.told.clear()
     world.logged.clear()

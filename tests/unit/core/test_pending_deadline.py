@@ -4,12 +4,12 @@ from tests.builders import edited, every, instant, job
 from tests.unit.core.world import World
 
 from evenkeel.core.messages import PodsLookedAt
-from evenkeel.model import Concurrency, JobPhase, Retry, RunState
+from evenkeel.model import Concurrency, JobState, Retry, RunState
 from evenkeel.resource.job import job_name
 
 
 def pending(world: World, seen) -> None:
-    world.change(world.job(seen, "10:10"), phase=JobPhase.WAITING, started=instant("10:10"))
+    world.change(world.job(seen, "10:10"), state=JobState.WAITING, started=instant("10:10"))
 
 
 def looked(world: World, **found):
@@ -53,10 +53,10 @@ def test_a_pod_that_never_started_is_retried_as_any_failure():
 def test_the_clock_of_a_job_suspended_by_others_stands_still():
     seen = every(600, pending_deadline_s=60)
     world = World().see(seen).run_until("10:10")
-    world.change(world.job(seen, "10:10"), phase=JobPhase.SUSPENDED, started=None)
+    world.change(world.job(seen, "10:10"), state=JobState.SUSPENDED, started=None)
     world.run_until("10:15")
     assert world.looked_at == []
-    world.change(world.job(seen, "10:10"), phase=JobPhase.WAITING, started=instant("10:15"))
+    world.change(world.job(seen, "10:10"), state=JobState.WAITING, started=instant("10:15"))
     assert world.run_until("10:15:59").looked_at == []
     assert len(world.run_until("10:16").looked_at) == 1
 
@@ -103,7 +103,7 @@ def test_a_job_that_started_in_time_is_not_looked_at():
     seen = every(600, pending_deadline_s=60)
     world = World().see(seen).run_until("10:10")
     pending(world, seen)
-    world.change(world.job(seen, "10:10"), phase=JobPhase.STARTED)
+    world.change(world.job(seen, "10:10"), state=JobState.STARTED)
     assert world.run_until("10:15").looked_at == []
 
 
@@ -112,7 +112,7 @@ def test_a_job_that_waits_is_on_the_agenda_once_however_often_it_is_seen():
     world = World().see(seen).run_until("11:00:01")
     fact = world.job(seen, "11:00")
     for _ in range(5):
-        world.change(fact, phase=JobPhase.WAITING)
+        world.change(fact, state=JobState.WAITING)
     world.run_until("11:02:01")
     assert len(world.looked_at) == 1
 
@@ -120,11 +120,11 @@ def test_a_job_that_waits_is_on_the_agenda_once_however_often_it_is_seen():
 def test_a_retry_that_begins_in_the_second_of_the_attempt_before_it_has_a_deadline_too():
     seen = every(3600, pending_deadline_s=120, retry=Retry(limit=1, delay_s=0))
     world = World().see(seen).run_until("11:00")
-    world.change(world.job(seen, "11:00"), phase=JobPhase.WAITING)
+    world.change(world.job(seen, "11:00"), state=JobState.WAITING)
     world.fail(seen, "11:00")
     again = world.job(seen, "11:00", 2)
     assert again.started == instant("11:00")
-    world.change(again, phase=JobPhase.WAITING)
+    world.change(again, state=JobState.WAITING)
     world.run_until("11:02:01")
     assert [look.attempt for look in world.looked_at] == [2]
 
@@ -132,7 +132,7 @@ def test_a_retry_that_begins_in_the_second_of_the_attempt_before_it_has_a_deadli
 def test_a_pending_deadline_set_by_an_edit_holds_for_the_job_that_waits_already():
     seen = every(600)
     world = World().see(seen).run_until("10:10")
-    world.change(world.job(seen, "10:10"), phase=JobPhase.WAITING, started=instant("10:10"))
+    world.change(world.job(seen, "10:10"), state=JobState.WAITING, started=instant("10:10"))
     world.see(edited(seen, pending_deadline_s=60)).run_until("10:12")
     assert len(world.looked_at) == 1
 
@@ -141,7 +141,7 @@ def test_a_job_that_nobody_minds_does_not_keep_its_place_for_ever():
     """No Job controller, or another one by managedBy: its status stays empty, without startTime."""
     seen = every(600, pending_deadline_s=60)
     world = World().see(seen).run_until("10:10")
-    world.change(world.job(seen, "10:10"), phase=JobPhase.WAITING, started=None)
+    world.change(world.job(seen, "10:10"), state=JobState.WAITING, started=None)
     world.run_until("10:10:59")
     assert world.looked_at == []
     world.run_until("10:11:01")
@@ -152,11 +152,11 @@ def test_a_job_that_is_suspended_after_it_began_to_wait_gets_its_whole_time_when
     seen = every(600, pending_deadline_s=60)
     world = World().see(seen).run_until("10:10")
     fact = world.job(seen, "10:10")
-    world.change(fact, phase=JobPhase.WAITING, started=int(world.now))
+    world.change(fact, state=JobState.WAITING, started=int(world.now))
     world.run_until("10:10:30")
-    world.change(fact, phase=JobPhase.SUSPENDED, started=None)
+    world.change(fact, state=JobState.SUSPENDED, started=None)
     world.run_until("10:15")
-    world.change(fact, phase=JobPhase.WAITING, started=None)
+    world.change(fact, state=JobState.WAITING, started=None)
     world.run_until("10:15:59")
     assert world.looked_at == []
     world.run_until("10:16:01")
@@ -169,7 +169,7 @@ def test_the_attempt_after_one_whose_job_was_deleted_is_the_next_one_after_a_cra
     world.fail(seen, "10:10")
     world.run_until("10:10:11")
     started = int(world.now)
-    world.change(world.job(seen, "10:10", 2), phase=JobPhase.WAITING, started=started)
+    world.change(world.job(seen, "10:10", 2), state=JobState.WAITING, started=started)
     world.run_until("10:11:12")
     (look,) = world.looked_at
     world.tell(PodsLookedAt(look.run, 2, False, "pod_refused", "no"))

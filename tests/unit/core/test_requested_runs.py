@@ -11,7 +11,7 @@ from tests.unit.core.world import World
 
 from evenkeel import rfc3339
 from evenkeel.core import messages
-from evenkeel.model import Concurrency, JobFact, JobPhase, JobRef, Retry, RunId, Verdict
+from evenkeel.model import Concurrency, JobFact, JobRef, JobState, Retry, RunId, Verdict
 from evenkeel.resource.job import job_name, read_job_name
 from evenkeel.resource.status import parse
 
@@ -21,15 +21,15 @@ SCHEDULED = RunId(SEEN.uid, DUE)
 REQUESTED = RunId(SEEN.uid, DUE, "q0abcdef")
 
 
-def requested_job(world: World, phase: JobPhase = JobPhase.STARTED, attempt: int = 1) -> JobFact:
+def requested_job(world: World, state: JobState = JobState.STARTED, attempt: int = 1) -> JobFact:
     """Somebody's request has made a Job, and the watch tells of it."""
     name = job_name(SEEN.name, REQUESTED, attempt)
-    ended = phase in (JobPhase.SUCCEEDED, JobPhase.FAILED)
+    ended = state in (JobState.SUCCEEDED, JobState.FAILED)
     fact = JobFact(
         JobRef(SEEN.ns, name, f"uid-{name}"),
         REQUESTED,
         attempt,
-        phase,
+        state,
         started=int(world.now),
         finished=int(world.now) if ended else None,
     )
@@ -54,7 +54,7 @@ def test_both_are_followed_by_their_own_jobs() -> None:
     world = World().see(SEEN).run_until("10:02:10")
     fact = requested_job(world)
     assert {SCHEDULED, REQUESTED} <= living(world)
-    world.change(fact, phase=JobPhase.SUCCEEDED, finished=int(world.now))
+    world.change(fact, state=JobState.SUCCEEDED, finished=int(world.now))
     assert SCHEDULED in living(world)
     assert REQUESTED not in living(world)
     world.succeed(SEEN, "10:02")
@@ -65,7 +65,7 @@ def test_a_requested_run_counts_for_its_request_alone() -> None:
     world = World().see(SEEN).run_until("10:02:10")
     before = world.status()["recent"], world.counts(), world.status()["internal"]["mark"]
     fact = requested_job(world)
-    world.change(fact, phase=JobPhase.SUCCEEDED, finished=int(world.now))
+    world.change(fact, state=JobState.SUCCEEDED, finished=int(world.now))
     world.write(SEEN.uid)
     assert (world.status()["recent"], world.counts()) == before[:2]
     assert world.status()["lastSuccessfulTime"] == "2026-03-02T10:02:10Z"
@@ -76,7 +76,7 @@ def test_a_requested_run_counts_for_its_request_alone() -> None:
 def test_the_mark_waits_for_the_scheduled_run_alone() -> None:
     world = World(answering=lambda launch: None).see(SEEN).run_until("10:01:10")
     fact = requested_job(world)
-    world.change(fact, phase=JobPhase.SUCCEEDED, finished=int(world.now))
+    world.change(fact, state=JobState.SUCCEEDED, finished=int(world.now))
     world.write(SEEN.uid)
     assert clock(rfc3339.read(world.status()["internal"]["mark"])) == "10:00:59"
     world.answer(world.in_flight[0], Verdict.CREATED)
@@ -185,5 +185,5 @@ def _take_requested(world: World, what: str) -> None:
     elif what == "vanishes" and name in world.jobs:
         world.remove(world.jobs[name])
     elif name in world.jobs and world.jobs[name].finished is None:
-        phase = JobPhase.SUCCEEDED if what == "ends" else JobPhase.FAILED
-        world.change(world.jobs[name], phase=phase, finished=int(world.now))
+        state = JobState.SUCCEEDED if what == "ends" else JobState.FAILED
+        world.change(world.jobs[name], state=state, finished=int(world.now))

@@ -5,7 +5,7 @@ from tests.builders import clock, edited, every, instant, job, rejection
 from tests.unit.core.world import World
 
 from evenkeel.core import messages
-from evenkeel.model import Concurrency, JobPhase, MissedRuns, Retry, Verdict
+from evenkeel.model import Concurrency, JobState, MissedRuns, Retry, Verdict
 from evenkeel.resource.job import job_name
 
 
@@ -36,7 +36,7 @@ def test_the_event_of_a_retry_quotes_the_words_of_the_job():
     world = World().see(seen).run_until("11:00")
     world.change(
         world.job(seen, "11:00"),
-        phase=JobPhase.FAILED,
+        state=JobState.FAILED,
         reason="DeadlineExceeded",
         message="Job was active longer than specified deadline",
         finished=int(world.now),
@@ -268,7 +268,7 @@ def test_a_failed_attempts_job_that_changes_again_does_not_touch_the_next_attemp
 def test_the_delay_counts_from_the_end_of_the_job_however_late_it_is_seen():
     seen = every(3600, retry=Retry(limit=1, delay_s=60))
     world = World().see(seen).run_until("11:01")
-    failed = {"phase": JobPhase.FAILED, "finished": instant("11:00:20")}
+    failed = {"state": JobState.FAILED, "finished": instant("11:00:20")}
     world.change(world.job(seen, "11:00"), **failed)
     world.run_until("11:03")
     assert [at for _, attempt, at in world.creations if attempt == 2] == [instant("11:01:20")]
@@ -335,7 +335,7 @@ def test_what_a_first_attempt_told_is_not_taken_for_the_second():
     world.fail(seen, "11:00")
     world.answering = lambda _: None
     world.run_until("11:10:06")
-    begun = job(seen, "11:00", JobPhase.WAITING, attempt=2, started=None)
+    begun = job(seen, "11:00", JobState.WAITING, attempt=2, started=None)
     world.jobs[begun.ref.name] = begun
     world.tell(messages.JobSeen(begun))
     world.see(edited(seen, priority=3)).run_until("11:10:10")

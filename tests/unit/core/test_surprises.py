@@ -17,7 +17,7 @@ from evenkeel.core.agenda import DeletionDeadline, PendingDeadline, Start, Unwan
 from evenkeel.core.messages import GetRun, GetSchedule
 from evenkeel.core.schedule import accept, due, jobs, life, start, view
 from evenkeel.errors import Busy
-from evenkeel.model import Concurrency, JobPhase, Rejection, Retry, RunId, RunState, Verdict
+from evenkeel.model import Concurrency, JobState, Rejection, Retry, RunId, RunState, Verdict
 from evenkeel.reasons import ConditionReason, Reason
 
 REPORT = every(60, retry=Retry(limit=1, delay_s=5))
@@ -208,7 +208,7 @@ def test_a_job_that_ended_and_one_that_was_deleted_meanwhile_are_known_when_it_i
     planted = plant(monkeypatch, route.OF_ONE_SCHEDULE[messages.Unanswered])
     monkeypatch.setitem(route.OF_ONE_SCHEDULE, messages.Unanswered, planted)
     world.tell(messages.Unanswered(RUN, 1))
-    world.change(world.job(REPORT, "10:03"), phase=JobPhase.SUCCEEDED, finished=int(world.now))
+    world.change(world.job(REPORT, "10:03"), state=JobState.SUCCEEDED, finished=int(world.now))
     world.remove(world.job(REPORT, "10:04"))
     world.run_until("10:04:30")
     assert world.ends()[-2:] == [

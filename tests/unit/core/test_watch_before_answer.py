@@ -4,7 +4,7 @@ import pytest
 from tests.builders import every, job
 from tests.unit.core.world import World
 
-from evenkeel.model import JobPhase, Verdict
+from evenkeel.model import JobState, Verdict
 from evenkeel.resource.job import job_name
 
 TEN_MINUTES = 600
@@ -16,7 +16,7 @@ def test_a_job_that_was_seen_runs_whatever_its_create_was_told(verdict):
     seen = every(TEN_MINUTES)
     world = World(answering=lambda _: None).see(seen).run_until("10:10")
     launch = world.in_flight[0]
-    fact = job(seen, "10:10", JobPhase.STARTED)
+    fact = job(seen, "10:10", JobState.STARTED)
     world.jobs[job_name(seen.name, launch.run)] = fact
     world.change(fact)
 
@@ -32,7 +32,7 @@ def test_its_owner_is_told_that_it_was_created() -> None:
     seen = every(TEN_MINUTES)
     world = World(answering=lambda _: None).see(seen).run_until("10:10")
     launch = world.in_flight[0]
-    fact = job(seen, "10:10", JobPhase.STARTED)
+    fact = job(seen, "10:10", JobState.STARTED)
     world.jobs[job_name(seen.name, launch.run)] = fact
     world.change(fact)
 

@@ -27,8 +27,8 @@ from evenkeel.loop import OFFLOADED
 from evenkeel.model import (
     Instant,
     JobFact,
-    JobPhase,
     JobRef,
+    JobState,
     Rejection,
     RunId,
     RunState,
@@ -161,12 +161,12 @@ class World:
     def succeed(self, of: Schedule, due: str, attempt: int = 1) -> None:
         """A Job completes now."""
         fact = self.job(of, due, attempt)
-        self.change(fact, phase=JobPhase.SUCCEEDED, finished=int(self.now))
+        self.change(fact, state=JobState.SUCCEEDED, finished=int(self.now))
 
     def fail(self, of: Schedule, due: str, attempt: int = 1) -> None:
         """A Job fails now."""
         fact = self.job(of, due, attempt)
-        changes = {"phase": JobPhase.FAILED, "reason": "BackoffLimitExceeded"}
+        changes = {"state": JobState.FAILED, "reason": "BackoffLimitExceeded"}
         self.change(fact, finished=int(self.now), **changes)
 
     def remove(self, fact: JobFact, *, told: bool = True) -> None:
@@ -353,7 +353,7 @@ class World:
     def _find(self, effect: effects.FindJob) -> None:
         fact = self.jobs.get(effect.ref.name)
         if fact is None:
-            gone = JobFact(effect.ref, effect.run, effect.attempt, JobPhase.WAITING)
+            gone = JobFact(effect.ref, effect.run, effect.attempt, JobState.WAITING)
             self.scheduler.inbox.hint(("not found", effect.run), messages.JobGone(gone, True))
         else:
             self.scheduler.inbox.hint(fact.ref.uid, messages.JobSeen(fact))
@@ -399,7 +399,7 @@ class World:
             verdict = Verdict.ADOPTED if there.run == run else Verdict.TAKEN
         if verdict is Verdict.CREATED:
             ref = JobRef(ref.ns, name, f"uid-{name}-{len(self.creations)}")
-            fact = JobFact(ref, run, attempt, JobPhase.STARTED, started=int(self.now))
+            fact = JobFact(ref, run, attempt, JobState.STARTED, started=int(self.now))
             self.jobs[name] = fact
             self.creations.append((run, attempt, self.now))
             self.scheduler.inbox.hint(ref.uid, messages.JobSeen(fact))

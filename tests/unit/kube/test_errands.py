@@ -23,7 +23,7 @@ from evenkeel.core.effects import CheckTemplate, ConfirmTime, DeleteJob, FindJob
 from evenkeel.core.messages import JobGone, JobSeen, PodsLookedAt, TimeConfirmed
 from evenkeel.kube.api import Reply
 from evenkeel.kube.errands import Errands, explain, judge
-from evenkeel.model import JobPhase, JobRef
+from evenkeel.model import JobRef, JobState
 from evenkeel.resource.job import render
 
 STRICT = 'strict decoding error: unknown field "spec.backofLimit"'
@@ -214,7 +214,7 @@ def test_a_job_that_no_watch_shows_is_looked_at_until_its_end():
     answers = [stored(**bare), stored(**bare), stored(**bare), stored(**bare, **COMPLETE)]
     api, reports = run(answers, FindJob(FACT.run, 1, FACT.ref), FindJob(FACT.run, 1, FACT.ref))
     assert len(api.calls) == 4  # asked for twice, it is looked at by one
-    assert reports[-1].fact.phase == "succeeded"
+    assert reports[-1].fact.state == "succeeded"
 
 
 def test_a_job_that_lost_its_owner_is_as_good_as_gone():
@@ -356,7 +356,7 @@ def test_a_proxys_page_proves_no_template(page):
 
 def test_a_reading_by_name_does_not_take_the_place_of_what_the_watch_told_since():
     desk, api = Desk(), ScriptedApi([stored()])
-    ended = replace(FACT, phase=JobPhase.SUCCEEDED, finished=instant("10:02"))
+    ended = replace(FACT, state=JobState.SUCCEEDED, finished=instant("10:02"))
 
     async def scenario(clock):
         desk.inbox.hint(FACT.ref.uid, JobSeen(ended))

@@ -304,7 +304,7 @@ def test_a_change_that_says_nothing_new_is_not_passed_on():
     listener.changed("MODIFIED", raw_job(active=1, metadata={"resourceVersion": "10"}))
     assert [type(report) for report in desk.reports()] == [JobSeen]
     listener.changed("MODIFIED", raw_job(ready=1))
-    assert [report.fact.phase for report in desk.reports()] == ["started"]
+    assert [report.fact.state for report in desk.reports()] == ["started"]
 
 
 def test_a_deleted_job_is_told_with_the_end_that_was_seen():
@@ -315,7 +315,7 @@ def test_a_deleted_job_is_told_with_the_end_that_was_seen():
     listener.changed("ADDED", done)
     listener.changed("DELETED", raw_job())  # a last state from before its end
     (gone,) = [report for report in desk.reports() if isinstance(report, JobGone)]
-    assert gone.fact.phase == "succeeded"
+    assert gone.fact.state == "succeeded"
 
 
 ANOTHER = {"apiVersion": "evenkeel.dev/v1alpha1", "kind": "ScheduledJob", "controller": True}
@@ -348,7 +348,7 @@ def test_a_job_whose_notes_are_edited_stays_its_runs(kind):
     done |= {"completionTime": "2026-03-02T10:01:30Z"}
     listener.changed(kind, raw_job(metadata={"annotations": theirs, "labels": {}}, **done))
     told = desk.reports()[-1].fact
-    assert (told.run, told.attempt, told.phase) == (FACT.run, 1, "succeeded")
+    assert (told.run, told.attempt, told.state) == (FACT.run, 1, "succeeded")
 
 
 def test_staleness_is_told_by_when_the_server_was_last_heard():

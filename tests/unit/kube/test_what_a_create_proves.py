@@ -29,7 +29,7 @@ TABLE = {
     "a Job of that name exists": (
         status(409, "AlreadyExists", 'jobs.batch "report-x" already exists'),
         Verdict.ADOPTED,
-        "",
+        None,
     ),
     "another conflict": (
         status(409, "Conflict", "object was being deleted"),
@@ -180,14 +180,14 @@ def test_created_is_reported_with_the_name_that_is_the_lock():
 def test_a_job_of_ours_under_the_name_is_adopted():
     report, api = launch([EXISTS, as_stored(active=1)])
     assert (report.verdict, report.ref.uid) == (Verdict.ADOPTED, "uid-job")
-    assert report.found.phase == "waiting"
+    assert report.found.state == "waiting"
     assert verbs(api) == ["POST", "GET"]
 
 
 def test_a_job_of_ours_that_has_ended_is_adopted_with_its_end():
     done = {"conditions": [{"type": "Complete", "status": "True"}]}
     report, _ = launch([EXISTS, as_stored(**done)])
-    assert report.found.phase == "succeeded"
+    assert report.found.state == "succeeded"
 
 
 OTHERS = {

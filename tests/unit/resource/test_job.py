@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tests.builders import cron, instant, schedule
 
 from evenkeel import rfc3339
-from evenkeel.model import BY_SCHEDULE, Cron, JobPhase, RunId
+from evenkeel.model import BY_SCHEDULE, Cron, JobState, RunId
 from evenkeel.resource.job import (
     is_cron_jobs,
     job_name,
@@ -160,31 +160,31 @@ def condition(kind, **more):
 
 
 PHASES = {
-    "nothing yet": ({}, {}, (JobPhase.WAITING, None)),
-    "a Pod that pulls its image": ({}, {"active": 1}, (JobPhase.WAITING, None)),
-    "a Pod that is ready": ({}, {"active": 1, "ready": 1}, (JobPhase.STARTED, None)),
-    "a Pod that has failed": ({}, {"active": 1, "failed": 1}, (JobPhase.STARTED, None)),
-    "suspended by a queue": ({"suspend": True}, {}, (JobPhase.SUSPENDED, None)),
+    "nothing yet": ({}, {}, (JobState.WAITING, None)),
+    "a Pod that pulls its image": ({}, {"active": 1}, (JobState.WAITING, None)),
+    "a Pod that is ready": ({}, {"active": 1, "ready": 1}, (JobState.STARTED, None)),
+    "a Pod that has failed": ({}, {"active": 1, "failed": 1}, (JobState.STARTED, None)),
+    "suspended by a queue": ({"suspend": True}, {}, (JobState.SUSPENDED, None)),
     "complete": (
         {},
         {"conditions": [condition("Complete")], "completionTime": "2026-03-02T10:01:30Z"},
-        (JobPhase.SUCCEEDED, instant("10:01:30")),
+        (JobState.SUCCEEDED, instant("10:01:30")),
     ),
     "complete without a time of its own": (
         {},
         {"conditions": [condition("Complete")]},
-        (JobPhase.SUCCEEDED, instant("10:02")),
+        (JobState.SUCCEEDED, instant("10:02")),
     ),
     "failed": (
         {},
         {"conditions": [condition("Failed", reason="DeadlineExceeded", message="too long")]},
-        (JobPhase.FAILED, instant("10:02")),
+        (JobState.FAILED, instant("10:02")),
     ),
-    "about to fail": ({}, {"conditions": [condition("FailureTarget")]}, (JobPhase.WAITING, None)),
+    "about to fail": ({}, {"conditions": [condition("FailureTarget")]}, (JobState.WAITING, None)),
     "a condition that does not hold": (
         {},
         {"conditions": [condition("Failed", status="False")]},
-        (JobPhase.WAITING, None),
+        (JobState.WAITING, None),
     ),
 }
 
@@ -192,7 +192,7 @@ PHASES = {
 @pytest.mark.parametrize(("spec", "status", "expected"), PHASES.values(), ids=PHASES)
 def test_what_a_job_says_of_its_run(spec, status, expected):
     fact = read_job(stored(spec=spec, status=status))
-    assert (fact.phase, fact.finished) == expected
+    assert (fact.state, fact.finished) == expected
     assert (fact.run, fact.attempt, fact.ref.uid) == (RUN, 1, "uid-job")
 
 

@@ -20,8 +20,8 @@ from evenkeel.model import (
     Concurrency,
     Instant,
     JobFact,
-    JobPhase,
     JobRef,
+    JobState,
     Retry,
     RunId,
     RunState,
@@ -30,7 +30,7 @@ from evenkeel.reasons import Reason
 from evenkeel.resource.job import read_job_name
 from evenkeel.resource.status import ACTIVE_COUNT, EMPTY, Memory, WaitingRun
 
-FINISHED = (JobPhase.SUCCEEDED, JobPhase.FAILED)
+FINISHED = (JobState.SUCCEEDED, JobState.FAILED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,12 +50,12 @@ class _Past:
     def speaks_for(self, fact: JobFact) -> bool:
         """Whether a run's last Job tells how it stands. It does not where the Job of a later
         attempt is gone: begun again by this one, that attempt would be made a second time."""
-        if fact.phase is JobPhase.SUCCEEDED:
+        if fact.state is JobState.SUCCEEDED:
             return True  # one given up as too slow has succeeded after all: no other is needed
         if fact.run in self.vanished:
             return False
         row = self.waiting.get(fact.run)
-        return row is None or row.attempt <= fact.attempt + (fact.phase is JobPhase.FAILED)
+        return row is None or row.attempt <= fact.attempt + (fact.state is JobState.FAILED)
 
     def tells_end_of(self, fact: JobFact) -> bool:
         """Whether the status has told that the run of this Job ended."""
@@ -65,13 +65,13 @@ class _Past:
         if run in self.ended:
             return True
         if run.kind != BY_SCHEDULE:  # no mark passes it: what is finished and not named has ended
-            return fact.phase in FINISHED
+            return fact.state in FINISHED
         if run.due > (self.memory.mark or 0):
             return False
         if len(self.memory.active) < ACTIVE_COUNT:
             return True
         # One that names as many as it may leaves out others, which may have ended since.
-        record, succeeded = self.memory.record, fact.phase is JobPhase.SUCCEEDED
+        record, succeeded = self.memory.record, fact.state is JobState.SUCCEEDED
         last = record.last_success if succeeded else record.last_failure
         return fact.finished is not None and fact.finished <= (last or 0)
 
@@ -148,7 +148,7 @@ def _leave_ended(turn: Turn, entry: Entry, past: _Past, fact: JobFact) -> None:
     """Its end is stored: its Jobs are history, or were to be deleted and that was not told."""
     if fact.run.kind == BY_SCHEDULE and fact.run.due > entry.cursor:
         entry.decided.add(fact.run)
-    if fact.phase in FINISHED:
+    if fact.state in FINISHED:
         history.keep_told(entry, past.jobs[fact.run])
     elif past.ended.get(fact.run) is not RunState.LOST:
         turn.emit(DeleteJob(fact.ref, Reason.CANCELLED))

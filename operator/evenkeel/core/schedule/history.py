@@ -9,7 +9,7 @@ from evenkeel.core.messages import StatusWritten
 from evenkeel.core.schedule.entry import Entry, FinishedJob
 from evenkeel.core.schedule.run import Run
 from evenkeel.core.schedule.turn import Turn
-from evenkeel.model import Instant, JobFact, JobPhase, JobRef, RunState
+from evenkeel.model import Instant, JobFact, JobRef, JobState, RunState
 from evenkeel.reasons import EventReason, RunReason
 
 LATE_CREATE_S = 75.0
@@ -50,7 +50,7 @@ def keep_told(entry: Entry, facts: list[JobFact]) -> None:
     """Jobs of a run whose end is already stored."""
     for fact in facts:
         entry.finished_jobs.append(
-            FinishedJob(fact.finished or 0, fact.run, fact.ref, fact.phase is JobPhase.SUCCEEDED, 0)
+            FinishedJob(fact.finished or 0, fact.run, fact.ref, fact.state is JobState.SUCCEEDED, 0)
         )
 
 

@@ -7,7 +7,7 @@ from evenkeel.core.schedule import history, life, tell
 from evenkeel.core.schedule.entry import Entry
 from evenkeel.core.schedule.run import Run, Stage
 from evenkeel.core.schedule.turn import Turn
-from evenkeel.model import JobFact, JobPhase, JobRef, Retry, RunState
+from evenkeel.model import JobFact, JobRef, JobState, Retry, RunState
 from evenkeel.reasons import (
     ConditionReason,
     ConditionType,
@@ -66,20 +66,20 @@ def follow(turn: Turn, entry: Entry, run: Run, fact: JobFact) -> None:
     if fact.attempt != run.attempt or run.stage is Stage.RETRYING:
         return
     run.ref = fact.ref
-    run.job_phase = fact.phase
+    run.job_state = fact.state
     run.started = fact.started or run.started
-    if fact.phase is JobPhase.SUSPENDED:
+    if fact.state is JobState.SUSPENDED:
         run.started = run.pending_since = None  # its clocks begin anew when it goes on
     if run.stage is not Stage.RUNNING:
         life.running(turn, entry, run)
-    if fact.phase is JobPhase.SUCCEEDED:
+    if fact.state is JobState.SUCCEEDED:
         life.end(turn, entry, run, RunState.SUCCEEDED, finished=fact.finished)
-    elif fact.phase is JobPhase.FAILED:
+    elif fact.state is JobState.FAILED:
         reason = JobReason(fact.reason) if fact.reason else Reason.JOB_FAILED
         _attempt_failed(turn, entry, run, fact, reason)
     elif fact.deleting:
         _watch_deletion(turn, run)
-    elif fact.phase is JobPhase.WAITING:
+    elif fact.state is JobState.WAITING:
         _watch_pending(turn, entry, run)
 
 
@@ -103,7 +103,7 @@ def _attempt_failed(turn: Turn, entry: Entry, run: Run, fact: JobFact, reason: R
     failed_at = turn.second if fact.finished is None else fact.finished
     delay_s = retry_delay_s(entry.retry, run.attempt)
     life.wait(turn, entry, run, Stage.RETRYING, reason, failed_at=failed_at)
-    run.started = run.job_phase = None  # shown above; of the next Job nothing is known yet
+    run.started = run.job_state = None  # shown above; of the next Job nothing is known yet
     turn.retry_later(run, delay_s=min(delay_s, failed_at + delay_s - turn.now))
     turn.log("run retries", schedule=entry.key, attempt=run.attempt, delay_s=delay_s, reason=reason)
     turn.event(
@@ -139,7 +139,7 @@ def job_gone(turn: Turn, entry: Entry, message: JobGone) -> None:
         return
     if run.ref is not None and run.ref.uid not in ("", fact.ref.uid):
         return
-    if fact.phase in (JobPhase.SUCCEEDED, JobPhase.FAILED):
+    if fact.state in (JobState.SUCCEEDED, JobState.FAILED):
         follow(turn, entry, run, fact)  # deleted after it finished: it ends by what was last seen
         history.forget(entry, fact.ref)  # history has nothing left to keep
     if run.stage is Stage.RUNNING and run.id in entry.runs and run.unjudged is None:
@@ -179,7 +179,7 @@ def judge(turn: Turn, entry: Entry) -> None:
         fact, run.unjudged = run.unjudged, None
         if fact is not None:
             follow(turn, entry, run, fact)
-        elif run.stage is Stage.RUNNING and run.job_phase is JobPhase.WAITING:
+        elif run.stage is Stage.RUNNING and run.job_state is JobState.WAITING:
             _watch_pending(turn, entry, run)
 
 
@@ -229,7 +229,7 @@ def pending_deadline(turn: Turn, entry: Entry, task: PendingDeadline) -> None:
     if entry.schedule is None or entry.schedule.pending_deadline_s is None:
         run.pending_since = None  # an accepted edit looks at it again
         return
-    if run.job_phase is not JobPhase.WAITING or run.pending_since is None or run.ref is None:
+    if run.job_state is not JobState.WAITING or run.pending_since is None or run.ref is None:
         return
     if turn.monotonic >= run.pending_until_m:  # a suspension in between starts it anew
         turn.emit(LookAtPods(run.id, run.attempt, run.ref))
@@ -256,12 +256,12 @@ def pods_looked_at(turn: Turn, entry: Entry, message: PodsLookedAt) -> None:
         ref=JobRef(ref.ns, ref.name),  # without a uid: history has nothing to keep
         run=run.id,
         attempt=run.attempt,
-        phase=JobPhase.FAILED,
+        state=JobState.FAILED,
         reason=reason,
         message=message.message,
         finished=turn.second,
     )
     life.refuse_late_create(turn, entry, run, reason)
-    run.ref, run.job_phase = fact.ref, JobPhase.FAILED
+    run.ref, run.job_state = fact.ref, JobState.FAILED
     _attempt_failed(turn, entry, run, fact, reason)
     history.delete(turn, entry, ref, reason)

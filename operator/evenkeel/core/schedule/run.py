@@ -7,7 +7,7 @@ which `state_of` derives. A step that is not in the table is a defect of ours: `
 import enum
 from dataclasses import dataclass, field
 
-from evenkeel.model import BY_SCHEDULE, Instant, JobFact, JobPhase, JobRef, RunId, RunState
+from evenkeel.model import BY_SCHEDULE, Instant, JobFact, JobRef, JobState, RunId, RunState
 from evenkeel.reasons import Reason, RunReason
 
 
@@ -98,7 +98,7 @@ class Run:
     """When that create was announced, or its due time."""
     unanswered_attempt: int = 0
     ref: JobRef | None = None
-    job_phase: JobPhase | None = None
+    job_state: JobState | None = None
     pending_since: Instant | None = None
     """When its Job began, if somebody looks whether a Pod of it starts in time."""
     pending_until_m: float = 0.0
