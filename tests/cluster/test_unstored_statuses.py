@@ -138,8 +138,7 @@ class Scene:
     def add_before(self) -> None:
         """What is queued and retrying at the kill, as a stored status tells it."""
         for copy in range(self.form.copies):
-            rule = times(2, first_in=3)
-            longer = f"{self.form.unstored_s * 2 // 3}s"
+            rule, longer = times(2, first_in=3), f"{10 + self.form.copies}s"
             self.add(f"queue-{copy}", 2, **rule, concurrencyPolicy="Queue", runs_for=longer)
             later = {"limit": 1, "delaySeconds": self.form.unstored_s + 5}
             self.add(f"retries-{copy}", 1, at=once(due_in=3), retry=later, fate="fail")
