@@ -187,13 +187,13 @@ def test_asked_to_end_in_a_herd_it_leaves_the_rest_to_the_next(
         assert left_at < HERD, "the herd was over: this proves nothing"
         statuses = herd.statuses()
         unwritten = [status for status in statuses if "counts" not in status]
-        assert unwritten == [], "a status was cut off"
         launched = sum(bool(status.get("lastScheduleTime")) for status in statuses)
         # On a machine that is full the time it has may be over before all is written.
         left = running.events("left to the next process")
         untold = sum(each["statuses"] + each["creates"] for each in left)
+        assert len(unwritten) <= untold, "a status was cut off, and no log tells of it"
         assert 0 <= left_at - launched <= untold, "a Job that no status and no log tells of"
-        assert not any(status["counts"]["missed"] for status in statuses)
+        assert not any(status["counts"]["missed"] for status in statuses if status)
         running.start()
 
         herd.assert_complete()
