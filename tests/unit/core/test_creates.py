@@ -176,7 +176,8 @@ def test_a_run_that_comes_late_is_announced_at_once_and_its_create_waits_for_tha
     ("ttl_s", "away_s", "end"),
     [
         (60, 10, None),
-        (60, 59, None),
+        (60, 54, None),
+        (60, 56, ("10:10:00", "lost", "outcome_unknown")),
         (60, 61, ("10:10:00", "lost", "outcome_unknown")),
         (3600, 300, None),
         (3600, 3601, ("10:10:00", "lost", "outcome_unknown")),

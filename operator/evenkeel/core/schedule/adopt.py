@@ -30,6 +30,9 @@ from evenkeel.reasons import Reason
 from evenkeel.resource.job import read_job_name
 from evenkeel.resource.status import ACTIVE_COUNT, EMPTY, Memory, WaitingRun
 
+CLOCK_MARGIN_S = 5.0
+"""By so much the clock that ends Jobs by their ttl may be ahead of ours."""
+
 FINISHED = (JobState.SUCCEEDED, JobState.FAILED)
 
 
@@ -135,13 +138,15 @@ def _gather(turn: Turn, entry: Entry, facts: Iterable[JobFact]) -> _Past:
 def _may_have_vanished(turn: Turn, entry: Entry, row: WaitingRun) -> bool:
     """Its create was announced, and its Job is not there: either there never was one, or there was
     one and its ttl has taken it. The latter only if the ttl can have passed since."""
-    announced_at = row.due if row.retry_at is None else row.retry_at
-    if row.reason is not Reason.LAUNCHING or announced_at > turn.now:
+    ahead = row.retry_at is None and row.due > turn.now
+    if row.reason is not Reason.LAUNCHING or ahead:
         return False
     schedule = entry.schedule
     if schedule is None or schedule.template_hash != entry.template_hash:
         return True  # the ttl of the template that it was created from is not known any more
-    return schedule.ttl_s is not None and turn.now - announced_at >= schedule.ttl_s
+    since_s = turn.now - (row.due if row.retry_at is None else row.retry_at)
+    # An instant that lies ahead was written by a clock that has been set back: nothing is known.
+    return schedule.ttl_s is not None and not 0 <= since_s < schedule.ttl_s - CLOCK_MARGIN_S
 
 
 def _leave_ended(turn: Turn, entry: Entry, past: _Past, fact: JobFact) -> None:
