@@ -239,10 +239,10 @@ def _counts_add_up(outcome: Outcome, uid: str, status: Json) -> Iterator[str]:
     surplus = ended + len(under_way) - expected
     deleted = {job.due for job in mine if job.deleted_by == "user"} - due - ran
     behind -= due | ran
-    if surplus > 0 and mark < max(mark_of(one) or 0 for _, one in outcome.statuses[uid]):
-        # To a process that begins by a clock that was set back, a mark ahead counts as now.
-        if forgiven.clock_was_set(outcome):
-            return
+    # To a process that begins by a clock that was set back, a mark ahead counts as now.
+    went_back = mark < max(mark_of(one) or 0 for _, one in outcome.statuses[uid])
+    if surplus > 0 and went_back and forgiven.clock_was_set(outcome):
+        return
     if surplus and not (
         0 < surplus <= len(behind | deleted) and forgiven.verdict_nobody_can_reckon(outcome)
     ):
