@@ -144,7 +144,7 @@ def timings_in_force(outcome: Outcome, uid: str) -> list[tuple[Any, Instant, Ins
         if told is None:
             continue
         timing = with_its_phase(told, status)
-        since = read_instant(since_of(status) or "")
+        since = max(read_instant(since_of(status) or ""), since_created)
         if passed - since > PRE_SCHEDULE_S:
             since = passed  # no edit takes a mark back so far
         if timing is None:
