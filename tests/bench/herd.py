@@ -101,15 +101,15 @@ def median_us(kind: Kind, count: int, *, hot: bool) -> float:
 class Herd:
     """The schedules, and how a round of each kind goes."""
 
-    def __init__(self, here: Place, arrivals: Arrivals, count: int) -> None:
+    def __init__(self, here: Place, arrivals: Arrivals, count: int, *, kind: str = "ours") -> None:
         self._here = here
         self._arrivals = arrivals
         self._count = count
         self._operator: OperatorProcess | None = None
-        self._ours = here.namespace(f"ours-{count}")
-        self._bare = here.namespace(f"bare-{count}")
-        self._cron = here.namespace(f"cron-{count}")
-        self._body = here.directory / f"body-{count}"
+        self._ours = here.namespace(f"{kind}-{count}")
+        self._bare = here.namespace(f"bare-{kind}-{count}")
+        self._cron = here.namespace(f"cron-{kind}-{count}")
+        self._body = here.directory / f"body-{kind}-{count}"
         self._pids = here.pids(*COMPONENTS)
         self._write_body()
 
@@ -123,14 +123,14 @@ class Herd:
         """Whether nothing is left of the round before."""
         return wait_calm(self._pids, within_s=min(120.0, until - time.time()))
 
-    def ours(self, due: int) -> Round:
+    def ours(self, due: int, *, until: float | None = None) -> Round:
         assert self._operator is not None
         pid = self._operator.pid
         sleep_until(due)
         before, used_s = self._arrivals.count, processor_s(pid)
         arrived = self._wait(before)
         hot_s = processor_s(pid) - used_s
-        self.calm(until=due + 40)
+        self.calm(until=until or due + 40)
         return Round(late(arrived, due), hot_s, processor_s(pid) - used_s)
 
     def bare(self) -> Round:

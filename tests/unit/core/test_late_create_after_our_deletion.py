@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from tests.builders import every, instant
+from tests.builders import edited, every, instant
 from tests.unit.core.world import World
 
 from evenkeel.core import messages
@@ -43,3 +43,15 @@ def test_no_job_is_left_of_a_run_that_has_ended(ended_by):
     the_first_arrives(world, fact)
     world.run_until("10:11")
     assert world.jobs == {}
+
+
+def test_the_job_goes_as_soon_as_the_end_is_stored_whatever_is_to_be_stored_since() -> None:
+    """A status that cannot be stored for a while must not let it run to its end."""
+    seen = every(600)
+    world = answered_at_the_second_try(seen)
+    fact = world.job(seen, "10:10")
+    world.cancel(seen, "10:10")
+    world.writes = False
+    world.see(edited(seen, priority=1))
+    the_first_arrives(world, fact)
+    assert fact.ref.name not in world.jobs

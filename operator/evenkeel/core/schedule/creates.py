@@ -63,7 +63,7 @@ def _undo(turn: Turn, entry: Entry, message: CreateResult) -> None:
         return
     unwanted = entry.unwanted.pop(key)
     if message.verdict in (Verdict.CREATED, Verdict.ADOPTED):
-        history.delete(turn, entry, message.ref, unwanted.reason)
+        history.delete(turn, entry, message.ref, unwanted.reason, shown=unwanted.revision)
 
 
 def unwanted_expired(turn: Turn, entry: Entry, task: UnwantedExpired) -> None:

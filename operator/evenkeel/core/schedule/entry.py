@@ -52,6 +52,8 @@ class Unwanted:
     reason: RunReason
     late: bool = False
     """A create that got no answer may bring it for a while, whatever others have brought."""
+    revision: int = 0
+    """The Job is deleted as soon as this revision of the status, which tells the end, is stored."""
 
 
 @dataclass(slots=True)

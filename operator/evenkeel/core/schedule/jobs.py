@@ -33,7 +33,7 @@ def job_seen(turn: Turn, entry: Entry, fact: JobFact) -> None:
     if unwanted is not None:
         if not unwanted.late:
             del entry.unwanted[fact.run, fact.attempt]
-        history.delete(turn, entry, fact.ref, unwanted.reason)
+        history.delete(turn, entry, fact.ref, unwanted.reason, shown=unwanted.revision)
         return
     run = entry.runs.get(fact.run) or _found(turn, entry, fact)
     if run is not None:

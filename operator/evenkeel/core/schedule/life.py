@@ -6,6 +6,7 @@ its status and its mark, so that no step forgets one of them. Whether a step is 
 """
 
 from collections import deque
+from dataclasses import replace
 
 from evenkeel.core.agenda import Start, UnwantedExpired
 from evenkeel.core.effects import Launch, Prepare, RunBegan, RunEnded, SpanEnded, Withdraw
@@ -153,6 +154,9 @@ def end(
     finished = turn.second if finished is None else finished
     _remember(entry, run, how, finished=finished)
     turn.dirty(entry)
+    if (unwanted := entry.unwanted.get((run.id, run.attempt))) is not None:
+        told_by = replace(unwanted, revision=entry.storing.revision)
+        entry.unwanted[run.id, run.attempt] = told_by
     ended = RunEnded(
         run=run.id,
         key=entry.key,
