@@ -225,15 +225,35 @@ def test_an_announced_run_is_taken_up_again_after_a_crash_before_its_due_time():
 
 def test_a_create_without_an_answer_that_may_arrive_yet_is_launching_still():
     """It arrives, the process dies, and the ttl takes the Job: nobody may create it once more."""
-    world = World(answering=lambda _: None).see(every(TEN_MINUTES, ttl_s=0)).run_until("10:10")
+    world = World(answering=lambda _: None).see(every(TEN_MINUTES, ttl_s=60)).run_until("10:10")
     world.answer(world.in_flight[0], Verdict.HELD, reason=ConditionReason.NOT_CREATED)
     assert world.status()["internal"]["waiting"] == [
         LAUNCHING | {"retryAt": "2026-03-02T10:10:00Z"}
     ]
     world.answering = lambda _: Verdict.CREATED
-    world.crash(for_s=5)
+    world.crash(for_s=60)
     assert world.ends() == [("10:10:00", "lost", "outcome_unknown")]
     assert world.creations == []
+
+
+@pytest.mark.parametrize(("ttl_s", "created"), [(0, 0), (20, 0), (60, 1), (None, 1)])
+def test_without_an_answer_and_without_a_job_it_is_tried_again_unless_the_ttl_can_have_passed(
+    ttl_s, created
+):
+    """With a ttl of 0 the Job may have run and vanished before it was looked for by its name."""
+    seen = every(TEN_MINUTES, ttl_s=ttl_s)
+    world = World(answering=lambda _: None).see(seen).run_until("10:10")
+    (launch,) = world.in_flight
+    world.run_until("10:10:20")
+    world.answering = lambda _: Verdict.CREATED
+    sent_at = instant("10:10")
+    reason = ConditionReason.NOT_CREATED
+    world.in_flight.remove(launch)
+    ref = JobRef(seen.ns, job_name(seen.name, launch.run))
+    world.tell(messages.CreateResult(launch.run, 1, Verdict.HELD, ref, sent_at, "", reason))
+    world.run_until("10:10:30")
+    assert len(world.creations) == created
+    assert world.ends() == ([] if created else [("10:10:00", "lost", "outcome_unknown")])
 
 
 def test_a_run_that_was_put_back_is_announced_no_more():

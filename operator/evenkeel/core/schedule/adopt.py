@@ -30,9 +30,6 @@ from evenkeel.reasons import Reason
 from evenkeel.resource.job import read_job_name
 from evenkeel.resource.status import ACTIVE_COUNT, EMPTY, Memory, WaitingRun
 
-CLOCK_MARGIN_S = 5.0
-"""By so much the clock that ends Jobs by their ttl may be ahead of ours."""
-
 FINISHED = (JobState.SUCCEEDED, JobState.FAILED)
 
 
@@ -144,9 +141,7 @@ def _may_have_vanished(turn: Turn, entry: Entry, row: WaitingRun) -> bool:
     schedule = entry.schedule
     if schedule is None or schedule.template_hash != entry.template_hash:
         return True  # the ttl of the template that it was created from is not known any more
-    since_s = turn.now - (row.due if row.retry_at is None else row.retry_at)
-    # An instant that lies ahead was written by a clock that has been set back: nothing is known.
-    return schedule.ttl_s is not None and not 0 <= since_s < schedule.ttl_s - CLOCK_MARGIN_S
+    return entry.ttl_may_have_passed(turn.now - (row.retry_at or row.due))
 
 
 def _leave_ended(turn: Turn, entry: Entry, past: _Past, fact: JobFact) -> None:

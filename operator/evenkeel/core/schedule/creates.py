@@ -89,6 +89,11 @@ def _held(turn: Turn, entry: Entry, run: Run, message: CreateResult) -> None:
     if message.reason is ConditionReason.NOT_CREATED:
         run.unanswered_m, run.unanswered_attempt = turn.monotonic, run.attempt
         run.unanswered_at = run.id.due if run.announced_at is None else run.announced_at
+        if entry.ttl_may_have_passed(max(0.0, turn.now - message.sent_at)):
+            # Its Job may have been there, ended and vanished before it was looked for.
+            how, reason = RunState.LOST, Reason.OUTCOME_UNKNOWN
+            life.end(turn, entry, run, how, reason, message=message.message, answered=True)
+            return
     turn.condition(entry, ConditionType.DEGRADED, "True", message.reason, message.message)
     since_s = max(0.0, turn.now - message.sent_at) if message.sent_at else 0.0
     if entry.backoff.count == 0:

@@ -31,6 +31,9 @@ from evenkeel.resource.status import (
 )
 from evenkeel.when import DueTimes
 
+CLOCK_MARGIN_S = 5.0
+"""By so much the clock that ends Jobs by their ttl may be ahead of ours."""
+
 
 @dataclass(slots=True)
 class FinishedJob:
@@ -172,6 +175,12 @@ class Entry:
         """Its Jobs may vanish by their ttl, and their names with them: no create is sent before a
         stored status announces it."""
         return self.schedule is not None and self.schedule.ttl_s is not None
+
+    def ttl_may_have_passed(self, since_s: float) -> bool:
+        """Whether a Job whose create was sent so long ago may have ended and vanished. A negative
+        time was measured by a clock that has been set back: nothing is known."""
+        ttl_s = self.schedule.ttl_s if self.schedule else None
+        return ttl_s is not None and not 0 <= since_s < ttl_s - CLOCK_MARGIN_S
 
     @property
     def needs_places(self) -> bool:
