@@ -46,8 +46,8 @@ def _admit(state: State, message: ScheduleSeen, *, revision: int = 0) -> None:
     entry = state.entries.get(seen.uid)
     if entry is None:
         previous = state.uid_by_key.get(seen.key)
-        if previous not in (None, seen.uid):  # deleted and created again, and that was not seen
-            assert previous is not None
+        if previous is not None and previous != seen.uid:
+            # Deleted and created again, and the deletion was not seen.
             _remove(state, previous)
         if not route.first_sight(state, seen, message.memory, revision=revision):
             return

@@ -20,6 +20,7 @@ from evenkeel.core.effects import KubeEvent
 from evenkeel.kube.api import JSON, MERGE_PATCH, Api, NoAnswer, NotSent
 from evenkeel.kube.gate import Gate
 from evenkeel.kube.places import Place, Places
+from evenkeel.kube.tasks import wait_for
 from evenkeel.resource.names import API_VERSION, KIND
 
 QUEUE_LIMIT = 2_000
@@ -148,7 +149,7 @@ class Events:
                 ns, pause_s = self._next()
                 if ns is None:
                     self._arrived.clear()
-                    await self._rest(pause_s)
+                    await wait_for(self._arrived, pause_s)
                     continue
                 sending.create_task(self._send_in(self._places.take(ns), self._pop(ns)))
                 await clock.sleep(1 / EVENTS_A_SECOND)
@@ -166,13 +167,6 @@ class Events:
             else:
                 return ns, 0.0
         return None, pause_s
-
-    async def _rest(self, pause_s: float) -> None:
-        try:
-            async with asyncio.timeout(pause_s):
-                await self._arrived.wait()
-        except TimeoutError:
-            return
 
     async def _send_in(self, place: Place, event: KubeEvent) -> None:
         answered = False

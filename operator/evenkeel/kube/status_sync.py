@@ -21,6 +21,7 @@ from evenkeel.core.messages import Document, ScheduleGone, StatusWritten
 from evenkeel.kube.api import MERGE_PATCH, Api, NoAnswer, NotSent, Reply, schedules_path
 from evenkeel.kube.gate import Gate
 from evenkeel.kube.places import Place, Places
+from evenkeel.kube.tasks import wait_for
 
 EVERY_S = 1.0
 """Between two patches of one schedule: each comes back through the watch and costs kopf 0.3 ms."""
@@ -191,7 +192,7 @@ class StatusSync:
                 while True:
                     pause_s = self._begin(writes.create_task)
                     self._arrived.clear()
-                    await self._rest(pause_s)
+                    await wait_for(self._arrived, pause_s)
             finally:
                 self._spawn = None
 
@@ -217,7 +218,7 @@ class StatusSync:
         while (self._waiting or self._writing) and (left_s := until - self._clock.monotonic()) > 0:
             pause_s = self._begin(begin)
             self._arrived.clear()
-            await self._rest(min(pause_s, left_s))
+            await wait_for(self._arrived, min(pause_s, left_s))
         unwritten = len(self._waiting.keys() | self._writing.keys() | self._failures.keys())
         for write in writes:
             if write.done():
@@ -297,13 +298,6 @@ class StatusSync:
             if uid in self._waiting and uid not in self._writing:
                 self._queue(uid)
         return self._paced[0][0] - now if self._paced else 3600.0
-
-    async def _rest(self, pause_s: float) -> None:
-        try:
-            async with asyncio.timeout(pause_s):
-                await self._arrived.wait()
-        except TimeoutError:
-            return
 
     # --- one write --------------------------------------------------------------------------------
 

@@ -126,7 +126,7 @@ class Run:
     @property
     def state(self) -> RunState:
         """As people see it."""
-        return _STATES.get(self.stage, RunState.PENDING)
+        return state_of(self.stage)
 
     @property
     def by_schedule(self) -> bool:
