@@ -10,6 +10,9 @@ import (
 	"path/filepath"
 	"sort"
 	"strings"
+	// kube-apiserver and the controller manager carry the zone data; without it they know no time zone
+	// on a machine that has none.
+	_ "time/tzdata"
 
 	"go.etcd.io/etcd/server/v3/etcdmain"
 	_ "k8s.io/client-go/plugin/pkg/client/auth"
