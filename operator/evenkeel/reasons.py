@@ -69,6 +69,8 @@ class ConditionType(enum.StrEnum):
     """The conditions of a ScheduledJob."""
 
     READY = "Ready"
+    STALLED = "Stalled"
+    """True where nothing but an edit helps; absent elsewhere."""
     SCHEDULE_ACCEPTED = "ScheduleAccepted"
     TEMPLATE_ACCEPTED = "TemplateAccepted"
     ACTIVE = "Active"
@@ -79,6 +81,8 @@ class ConditionReason(enum.StrEnum):
     """Why a condition has its status."""
 
     # as it should be
+    PENDING = "Pending"
+    """The operator has not looked at it yet. The CRD says so of a new schedule."""
     ACCEPTED = "Accepted"
     SCHEDULED = "Scheduled"
     AS_EXPECTED = "AsExpected"

@@ -46,7 +46,15 @@ class ReadAgain:
     uid: str
 
 
-AnyTask = Task | ReadAgain
+@dataclass(frozen=True, slots=True)
+class ProveTemplate:
+    """The template of a schedule was refused and is to be proven again: a webhook or the cluster
+    may have been changed."""
+
+    uid: str
+
+
+AnyTask = Task | ReadAgain | ProveTemplate
 
 _Entry = tuple[float, int, AnyTask]
 

@@ -15,6 +15,7 @@ from evenkeel.core import messages
 from evenkeel.core.agenda import (
     DeletionDeadline,
     PendingDeadline,
+    ProveTemplate,
     ReadAgain,
     Start,
     Task,
@@ -30,6 +31,7 @@ from evenkeel.core.schedule import (
     history,
     jobs,
     start,
+    template,
     view,
 )
 from evenkeel.core.schedule.entry import Entry
@@ -54,16 +56,17 @@ OF_ONE_SCHEDULE: dict[type[Message], Callable[[Turn, Entry, Any], None]] = {
     messages.Unanswered: creates.unanswered,
     messages.PutBack: creates.put_back,
     messages.PodsLookedAt: jobs.pods_looked_at,
-    messages.TemplateChecked: accept.template_checked,
+    messages.TemplateChecked: template.checked,
     messages.StatusWritten: history.status_written,
 }
 """Who handles what is said of one schedule, which its uid names."""
 
-TASKS: dict[type[Task], Callable[[Turn, Entry, Any], None]] = {
+TASKS: dict[type[Task | ProveTemplate], Callable[[Turn, Entry, Any], None]] = {
     Start: start.start,
     PendingDeadline: jobs.pending_deadline,
     DeletionDeadline: jobs.deletion_deadline,
     UnwantedExpired: creates.unwanted_expired,
+    ProveTemplate: template.prove_again,
 }
 """Who handles what was put on the agenda."""
 
@@ -75,9 +78,10 @@ def message(state: State, said: Any) -> None:
     call(state, uid, OF_ONE_SCHEDULE[type(said)], said)
 
 
-def task(state: State, come: Task) -> None:
+def task(state: State, come: Task | ProveTemplate) -> None:
     """The moment of a task has come."""
-    call(state, come.run.uid, TASKS[type(come)], come)
+    uid = come.run.uid if isinstance(come, Task) else come.uid
+    call(state, uid, TASKS[type(come)], come)
 
 
 def job_seen(state: State, said: JobSeen) -> None:
@@ -245,7 +249,9 @@ def drop(state: State, entry: Entry) -> None:
 
 
 def _conditions_of(state: State, entry: Entry, sentence: str) -> dict[str, Condition]:
+    """Not by a `Turn`: what it would read of the entry may be what raised."""
     conditions = dict(entry.conditions)
+    conditions.pop(ConditionType.STALLED, None)
     reason = ConditionReason.INTERNAL_ERROR
     for kind, status in ((ConditionType.DEGRADED, "True"), (ConditionType.READY, "Unknown")):
         old = conditions.get(kind)

@@ -41,6 +41,22 @@ WIDE_COLUMNS: tuple[tuple[str, str, str, str], ...] = (
 )
 
 
+# Without it whatever waits for a new schedule (`helm install --wait`, `kubectl wait`) would find no
+# condition that is not met, and go on before the operator has looked at it.
+NOT_SEEN_YET: Json = {
+    "state": "Pending",
+    "conditions": [
+        {
+            "type": "Ready",
+            "status": "Unknown",
+            "reason": "Pending",
+            "message": "Waiting for the operator",
+            "lastTransitionTime": "1970-01-01T00:00:00Z",
+        }
+    ],
+}
+
+
 def crd() -> Json:
     """The whole manifest."""
     return {
@@ -82,7 +98,10 @@ def _version() -> Json:
                     "kind": {"type": "string"},
                     "metadata": {"type": "object"},
                     "spec": _spec(),
-                    "status": structural(Status.model_json_schema(by_alias=True)),
+                    "status": {
+                        **structural(Status.model_json_schema(by_alias=True)),
+                        "default": NOT_SEEN_YET,
+                    },
                 },
             }
         },

@@ -183,7 +183,7 @@ class Status(Known):
     conditions: list[Condition] | None = Field(
         default=None,
         max_length=16,
-        description="Ready, ScheduleAccepted, TemplateAccepted, Active, Degraded.",
+        description="Ready, Stalled, ScheduleAccepted, TemplateAccepted, Active, Degraded.",
         json_schema_extra={
             "x-kubernetes-list-type": "map",
             "x-kubernetes-list-map-keys": ["type"],

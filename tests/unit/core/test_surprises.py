@@ -13,7 +13,13 @@ from tests.builders import cron, edited, every, instant, rejection
 from tests.unit.core.world import World
 
 from evenkeel.core import messages, route
-from evenkeel.core.agenda import DeletionDeadline, PendingDeadline, Start, UnwantedExpired
+from evenkeel.core.agenda import (
+    DeletionDeadline,
+    PendingDeadline,
+    ProveTemplate,
+    Start,
+    UnwantedExpired,
+)
 from evenkeel.core.messages import GetRun, GetSchedule
 from evenkeel.core.schedule import accept, due, jobs, life, start, view
 from evenkeel.errors import Busy
@@ -69,6 +75,7 @@ TASKS: dict[type, Provoke] = {
     PendingDeadline: at_once(PendingDeadline(RUN, 1)),
     DeletionDeadline: at_once(DeletionDeadline(RUN, 1)),
     UnwantedExpired: at_once(UnwantedExpired(RUN, 1)),
+    ProveTemplate: at_once(ProveTemplate(REPORT.uid)),
 }
 
 FUNCTIONS: dict[str, tuple[Any, str, Provoke]] = {

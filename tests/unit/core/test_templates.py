@@ -1,10 +1,13 @@
-"""What a dry run says of a template is a condition; it never stops launching."""
+"""What a dry run says of a template is a condition; it never stops launching.
 
-from tests.builders import cron, edited
+Whether a schedule is ready follows from its other conditions.
+"""
+
+from tests.builders import cron, edited, rejection
 from tests.unit.core.world import World
 
 from evenkeel.core.messages import TemplateChecked
-from evenkeel.model import Schedule
+from evenkeel.model import Concurrency, Retry, Schedule
 
 EVERY_MINUTE = "* * * * *"
 
@@ -61,3 +64,119 @@ def test_after_a_restart_only_what_is_not_yet_proven_is_asked_for_again():
     world.checks.clear()
     world.crash()
     assert [check.schedule.name for check in world.checks] == ["other"]
+
+
+# --- Ready and Stalled ----------------------------------------------------------------------------
+
+
+def conditions(world: World) -> dict[str, tuple[str, str]]:
+    rows = world.status()["conditions"]
+    return {row["type"]: (row["status"], row["reason"]) for row in rows}
+
+
+def message_of(world: World, kind: str) -> str:
+    rows = {row["type"]: row for row in world.status()["conditions"]}
+    return str(rows[kind]["message"])
+
+
+def test_while_its_template_is_refused_a_schedule_is_not_ready_and_stalled():
+    seen = cron(EVERY_MINUTE)
+    world = World().see(seen)
+    assert conditions(world)["Ready"] == ("True", "Scheduled")
+    assert "Stalled" not in conditions(world)
+    world.tell(judged(seen, accepted=False, message="spec.foo: unknown field"))
+    assert conditions(world)["Ready"] == ("False", "Refused")
+    assert conditions(world)["Stalled"] == ("True", "Refused")
+    assert message_of(world, "Stalled") == "jobTemplate: spec.foo: unknown field"
+    world.tell(judged(seen, accepted=True))
+    assert conditions(world)["Ready"] == ("True", "Scheduled")
+    assert "Stalled" not in conditions(world)
+
+
+def test_a_new_template_is_ready_until_it_is_refused_too():
+    seen = cron(EVERY_MINUTE)
+    world = World().see(seen).tell(judged(seen, accepted=False))
+    new = edited(seen, template_hash="second")
+    world.see(new)
+    assert conditions(world)["Ready"] == ("True", "Scheduled")
+    assert "Stalled" not in conditions(world)
+
+
+def test_a_rejected_spec_is_stalled_whatever_its_template_is():
+    seen = cron(EVERY_MINUTE)
+    world = World().see(seen).tell(judged(seen, accepted=False)).see(rejection(seen))
+    assert conditions(world)["Stalled"] == ("True", "Invalid")
+    assert message_of(world, "Ready") == "spec.schedule: month 13 does not exist"
+    world.see(edited(edited(seen)))
+    assert conditions(world)["Stalled"] == ("True", "Refused")
+
+
+def test_a_run_that_fails_is_missed_or_skipped_leaves_the_schedule_ready():
+    seen = cron(EVERY_MINUTE, concurrency=Concurrency.FORBID)
+    world = World().see(seen).run_until("10:03")
+    world.fail(seen, "10:01")
+    world.crash(for_s=300).run_until("10:10")
+    assert {"failed", "missed", "skipped"} <= world.counts().keys()
+    assert conditions(world)["Ready"] == ("True", "Scheduled")
+
+
+# --- proven again ---------------------------------------------------------------------------------
+
+
+def test_a_refused_template_is_proven_again_every_ten_minutes_and_warns_once():
+    seen = cron("0 12 * * *")
+    world = World().see(seen).tell(judged(seen, accepted=False, message="no"))
+    world.checks.clear()
+    world.run_until("10:09:50")
+    assert world.checks == []
+    world.run_until("10:10:10")
+    assert len(world.checks) == 1
+    world.tell(judged(seen, accepted=False, message="no"))
+    world.run_until("10:20:20")
+    assert len(world.checks) == 2
+    assert world.said("TemplateRefused") == ["no"]
+    world.tell(judged(seen, accepted=True)).run_until("10:50")
+    assert len(world.checks) == 2
+    assert conditions(world)["Ready"] == ("True", "Scheduled")
+
+
+def test_a_refused_template_is_proven_at_once_when_a_job_of_it_was_created():
+    seen = cron(EVERY_MINUTE)
+    world = World().see(seen).tell(judged(seen, accepted=False))
+    world.checks.clear()
+    world.run_until("10:01:01")
+    assert [check.schedule.uid for check in world.checks] == [seen.uid]
+
+
+def test_what_could_not_be_asked_takes_no_refusal_back():
+    seen = cron(EVERY_MINUTE)
+    world = World().see(seen).tell(judged(seen, accepted=False))
+    world.tell(judged(seen, accepted=None))
+    assert conditions(world)["TemplateAccepted"] == ("False", "Refused")
+    assert conditions(world)["Stalled"] == ("True", "Refused")
+
+
+def test_a_refused_template_is_proven_again_after_a_restart():
+    seen = cron("0 12 * * *")
+    world = World().see(seen).tell(judged(seen, accepted=False))
+    world.checks.clear()
+    world.crash()
+    assert len(world.checks) == 1
+    assert conditions(world)["Stalled"] == ("True", "Refused")
+
+
+INDEXED = b'{"spec": {"completionMode": "Indexed", "completions": 10}}'
+
+
+def test_no_dry_run_lifts_what_arithmetic_refuses_and_an_edit_beside_the_template_does():
+    name = "a" * 50
+    seen = cron(EVERY_MINUTE, name=name, template=INDEXED, retry=Retry(limit=10))
+    world = World().see(seen)
+    assert world.condition("Stalled", name) == ("True", "PodNameTooLong")
+    world.tell(judged(seen, accepted=True)).run_until("10:02")
+    assert world.condition("Stalled", name) == ("True", "PodNameTooLong")
+    assert world.checks == []
+    mended = edited(seen, retry=Retry())
+    world.see(mended).tell(judged(mended, accepted=True))
+    assert world.condition("Ready", name) == ("True", "Scheduled")
+    assert world.condition("TemplateAccepted", name) == ("True", "Accepted")

@@ -10,16 +10,14 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from evenkeel import rfc3339
-from evenkeel.core.effects import CheckTemplate
-from evenkeel.core.messages import TemplateChecked
-from evenkeel.core.schedule import adopt, due, halt, jobs, late, life, phase
+from evenkeel.core.schedule import adopt, due, halt, jobs, late, life, phase, template
 from evenkeel.core.schedule.entry import Entry
 from evenkeel.core.schedule.missed import Span
+from evenkeel.core.schedule.ready import DEFECTS
 from evenkeel.core.schedule.run import Stage
 from evenkeel.core.schedule.turn import Turn
 from evenkeel.model import At, Instant, JobFact, Rejection, RunId, RunState, Schedule, Timing
 from evenkeel.reasons import ConditionReason, ConditionType, EventReason, Reason
-from evenkeel.resource.job import pod_name_problem
 from evenkeel.resource.status import Memory, Pause
 from evenkeel.resource.timing import timing_hash
 
@@ -96,7 +94,7 @@ def _reject(turn: Turn, entry: Entry, rejection: Rejection) -> None:
     sentence = f"{rejection.field}: {rejection.sentence}" if rejection.field else rejection.sentence
     reason = rejection.reason
     turn.condition(entry, ConditionType.SCHEDULE_ACCEPTED, "False", reason, sentence)
-    turn.condition(entry, ConditionType.READY, "False", reason, sentence)
+    _take_defect_back(turn, entry)
     turn.condition(entry, ConditionType.ACTIVE, "False", ConditionReason.NOT_ACCEPTED, sentence)
     turn.dirty(entry)
     turn.event(entry, EventReason.REFUSED, f"{reason}: {sentence}", warning=True)
@@ -140,10 +138,7 @@ def accept(turn: Turn, entry: Entry, schedule: Schedule, facts: Iterable[JobFact
     if not phase.is_placed(schedule.timing):
         entry.placed = None
     turn.condition(entry, ConditionType.SCHEDULE_ACCEPTED, "True", ConditionReason.ACCEPTED)
-    turn.condition(entry, ConditionType.READY, "True", ConditionReason.SCHEDULED)
-    degraded = entry.conditions.get(ConditionType.DEGRADED)
-    if degraded is not None and degraded.reason == ConditionReason.INTERNAL_ERROR:
-        turn.condition(entry, ConditionType.DEGRADED, "False", ConditionReason.AS_EXPECTED)
+    _take_defect_back(turn, entry)
     turn.dirty(entry)
     turn.log("schedule accepted", schedule=entry.key, generation=schedule.generation)
 
@@ -158,9 +153,16 @@ def look_ahead(turn: Turn, entry: Entry) -> None:
         return
     reason = f"its next due time is computed as {following}, not later than now"
     entry.pause = Pause(turn.second, "evenkeel", reason)
-    turn.condition(entry, ConditionType.READY, "False", ConditionReason.NEXT_NOT_LATER, reason)
+    turn.condition(entry, ConditionType.DEGRADED, "True", ConditionReason.NEXT_NOT_LATER, reason)
     turn.condition(entry, ConditionType.ACTIVE, "False", ConditionReason.PAUSED, reason)
     turn.log("next due time not later", level="error", schedule=entry.key)
+
+
+def _take_defect_back(turn: Turn, entry: Entry) -> None:
+    """It was read again, or edited: a defect shows itself anew."""
+    degraded = entry.conditions.get(ConditionType.DEGRADED)
+    if degraded is not None and degraded.reason in DEFECTS:
+        turn.condition(entry, ConditionType.DEGRADED, "False", ConditionReason.AS_EXPECTED)
 
 
 def _begin_reckoning(turn: Turn, entry: Entry, schedule: Schedule) -> None:
@@ -210,7 +212,7 @@ def _say_if_past(turn: Turn, entry: Entry, rule: At) -> None:
 
 
 def _template_changes(turn: Turn, entry: Entry, schedule: Schedule) -> bool:
-    """A new template is proven by a dry run, unless arithmetic refuses it already."""
+    """Whether the template was edited since it was last seen."""
     changed = entry.template_hash != schedule.template_hash
     edited = changed and bool(entry.template_hash)
     if changed:
@@ -219,25 +221,5 @@ def _template_changes(turn: Turn, entry: Entry, schedule: Schedule) -> bool:
         for run in entry.runs.values():
             if run.prepared and run.stage is Stage.TAKEN:
                 life.prepare(turn, entry, run)  # or its first run would be one of the old image
-    kind, old = ConditionType.TEMPLATE_ACCEPTED, ConditionReason.POD_NAME_TOO_LONG
-    problem = pod_name_problem(schedule) if b'"Indexed"' in schedule.template else None
-    if problem is not None:
-        turn.condition(entry, kind, "False", old, problem)
-        return edited
-    proven = entry.conditions.get(kind)
-    if proven is None or proven.status == "Unknown" or proven.reason == old:
-        turn.emit(CheckTemplate(schedule))
+    template.prove(turn, entry, schedule)
     return edited
-
-
-def template_checked(turn: Turn, entry: Entry, message: TemplateChecked) -> None:
-    """What the dry run of a template said."""
-    if entry.template_hash != message.template_hash:
-        return
-    status = {True: "True", False: "False", None: "Unknown"}[message.accepted]
-    kind = ConditionType.TEMPLATE_ACCEPTED
-    turn.condition(entry, kind, status, message.reason, message.message)
-    if message.accepted is False:
-        turn.event(entry, EventReason.TEMPLATE_REFUSED, message.message, warning=True)
-        # Not the sentence: it quotes the template.
-        turn.log("template refused", level="warning", schedule=entry.key)

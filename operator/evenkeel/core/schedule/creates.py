@@ -4,7 +4,7 @@ from evenkeel import rfc3339
 from evenkeel.core.agenda import UnwantedExpired
 from evenkeel.core.effects import Observed
 from evenkeel.core.messages import CreateResult, PutBack, Unanswered
-from evenkeel.core.schedule import backoff, history, jobs, life
+from evenkeel.core.schedule import backoff, history, jobs, life, template
 from evenkeel.core.schedule.entry import Entry
 from evenkeel.core.schedule.run import Run, Stage
 from evenkeel.core.schedule.turn import Turn
@@ -80,6 +80,7 @@ def _created(turn: Turn, entry: Entry, run: Run, message: CreateResult) -> None:
         life.running(turn, entry, run, sent_at=message.sent_at)
     turn.event(entry, EventReason.SUCCESSFUL_CREATE, f"Created job {message.ref.name}")
     turn.condition(entry, ConditionType.DEGRADED, "False", ConditionReason.AS_EXPECTED)
+    template.prove_if_refused(turn, entry)
     if message.found is not None:
         jobs.follow(turn, entry, run, message.found)
 

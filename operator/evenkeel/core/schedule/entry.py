@@ -148,6 +148,8 @@ class Entry:
     record: Record = field(default_factory=Record)
     template_hash: str = ""
     conditions: dict[str, Condition] = field(default_factory=dict)
+    proof_waits: bool = False
+    """Its template was refused, and the agenda has a task that proves it again."""
     memory: Memory | None = None
     """What the status said at first sight; dropped when taken over."""
     storing: Storing = field(default_factory=Storing)

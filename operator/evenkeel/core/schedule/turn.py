@@ -11,6 +11,7 @@ from typing import Any
 from evenkeel.core.agenda import Agenda, Start
 from evenkeel.core.effects import Effect, KubeEvent, Log, WriteStatus
 from evenkeel.core.schedule.entry import Entry
+from evenkeel.core.schedule.ready import DECIDE_READY, readiness
 from evenkeel.core.schedule.run import Run
 from evenkeel.model import Instant
 from evenkeel.reasons import ConditionReason, ConditionType, EventReason
@@ -64,7 +65,21 @@ class Turn:
         reason: ConditionReason,
         message: str = "",
     ) -> None:
-        """Set a condition; its transition time moves only when its status does."""
+        """Set a condition, and Ready and Stalled, which follow from it. The transition time of a
+        condition moves only when its status does."""
+        self._put(entry, kind, status, reason, message)
+        if kind not in DECIDE_READY:
+            return
+        status, why, message = readiness(entry.conditions)
+        self._put(entry, ConditionType.READY, status, why, message)
+        if status == "False":
+            self._put(entry, ConditionType.STALLED, "True", why, message)
+        elif entry.conditions.pop(ConditionType.STALLED, None) is not None:
+            self.dirty(entry)
+
+    def _put(
+        self, entry: Entry, kind: ConditionType, status: str, reason: str, message: str
+    ) -> None:
         old = entry.conditions.get(kind)
         since = old.since if old and old.status == status else self.second
         new = Condition(status, reason, message[:SENTENCE_LIMIT], since, entry.generation)

@@ -1,0 +1,42 @@
+"""Whether a schedule is ready, told from its other conditions. Pure.
+
+Ready and Stalled follow kstatus, by which Helm, Flux, Argo CD and `kubectl wait` judge: they wait
+while Ready is Unknown, and give up once Stalled is True. A failed, missed or skipped run never
+makes Ready False.
+"""
+
+from collections.abc import Mapping
+
+from evenkeel.reasons import ConditionReason, ConditionType
+from evenkeel.resource.status import Condition
+
+WAITING = "Waiting for the operator"
+
+DECIDE_READY = (
+    ConditionType.SCHEDULE_ACCEPTED,
+    ConditionType.TEMPLATE_ACCEPTED,
+    ConditionType.DEGRADED,
+)
+"""The conditions that decide whether a schedule is ready."""
+
+DEFECTS = (ConditionReason.INTERNAL_ERROR, ConditionReason.NEXT_NOT_LATER)
+"""Reasons of Degraded that are no fault of the user's."""
+
+
+def readiness(conditions: Mapping[str, Condition]) -> tuple[str, str, str]:
+    """Status, reason and message of Ready. Where it is False, the same is told as Stalled."""
+    degraded = conditions.get(ConditionType.DEGRADED)
+    if degraded is not None and degraded.status == "True":
+        if degraded.reason == ConditionReason.INTERNAL_ERROR:
+            return "Unknown", degraded.reason, degraded.message
+        if degraded.reason == ConditionReason.NEXT_NOT_LATER:
+            return "False", degraded.reason, degraded.message
+    accepted = conditions.get(ConditionType.SCHEDULE_ACCEPTED)
+    if accepted is None:
+        return "Unknown", ConditionReason.PENDING, WAITING
+    if accepted.status == "False":
+        return "False", accepted.reason, accepted.message
+    template = conditions.get(ConditionType.TEMPLATE_ACCEPTED)
+    if template is not None and template.status == "False":
+        return "False", template.reason, f"jobTemplate: {template.message}"
+    return "True", ConditionReason.SCHEDULED, ""
