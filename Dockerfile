@@ -11,11 +11,14 @@ RUN python3 -m venv /venv \
 COPY pyproject.toml README.md LICENSE ./
 COPY tests/cluster/harness/image_root.py tests/cluster/harness/
 COPY operator operator
-RUN /venv/bin/python tests/cluster/harness/image_root.py /rootfs
+ARG COMMIT=
+RUN COMMIT="$COMMIT" /venv/bin/python tests/cluster/harness/image_root.py /rootfs
 
 FROM scratch
 COPY --from=build /rootfs /
-LABEL org.opencontainers.image.title="evenkeel" org.opencontainers.image.licenses="Apache-2.0"
+ARG COMMIT=
+LABEL org.opencontainers.image.title="evenkeel" org.opencontainers.image.licenses="Apache-2.0" \
+      org.opencontainers.image.revision="$COMMIT"
 ENV PATH="/usr/local/bin:/usr/bin" PYTHONDONTWRITEBYTECODE="1"
 USER 65532:65532
 ENTRYPOINT ["/usr/local/bin/evenkeel"]

@@ -78,7 +78,7 @@ async def operating(kubeconfig: Path | None, settings: Settings) -> AsyncIterato
         operator = Operator(api, clock, settings)
         health = await stack.enter_async_context(
             HealthServer(
-                settings.listen,
+                settings.health_listen,
                 operator.metrics.registry,
                 signs=lambda: _signs(operator, api),
                 alive_within_s=ALIVE_WITHIN_S + settings.loop_interval_s,

@@ -41,7 +41,7 @@ class Settings(pydantic.BaseModel):
         validate_by_alias=True,
     )
 
-    listen: str = "127.0.0.1:8080"
+    health_listen: str = "127.0.0.1:8081"
     """Address of /livez, /readyz and /metrics."""
 
     namespaces: tuple[str, ...] = ()

@@ -52,7 +52,7 @@ class OperatorProcess:
         self.log = directory / f"{name}.log"
         self.address = ""
         self._command = [
-            str(PROGRAM), "run", "--kubeconfig", str(kubeconfig), "--listen", "127.0.0.1:0",
+            str(PROGRAM), "run", "--kubeconfig", str(kubeconfig), "--health-listen", "127.0.0.1:0",
             "--log-format", "json", *flags,
         ]  # fmt: skip
         self._environment = environment(settings or {})

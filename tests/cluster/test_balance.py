@@ -32,7 +32,7 @@ STATUS = "/apis/evenkeel.dev/v1alpha1/namespaces/{}/scheduledjobs/{}/status"
 
 def settings(ns: str) -> Settings:
     return Settings(
-        listen="127.0.0.1:0",
+        health_listen="127.0.0.1:0",
         namespaces=(ns,),
         placement_cooldown_s=0,
         protection_window_s=20,

@@ -306,8 +306,18 @@ def test_columns_before_the_operator_has_seen_a_schedule(server: Cluster, namesp
     assert head == [
         "NAME", "SCHEDULE", "STATE", "NEXT", "LAST", "RESULT", "ACTIVE", "AGE",
     ]  # fmt: skip
-    assert row[0] == "x"
-    assert len(row) == 2, "only its age is known beside its name"
+    assert row[:2] == ["x", "Pending"]
+    assert len(row) == 3, "beside its name, only its state and age are known"
+
+
+def test_who_waits_for_a_schedule_waits_until_the_operator_has_seen_it(
+    server: Cluster, namespace: str
+) -> None:
+    send(server, namespace, {"x": spec(schedule="*/5 * * * *")}, "create")
+    wait = ("-n", namespace, "wait", "sj/x", "--for=condition=Ready", "--timeout=2s")
+    assert "timed out" in server.kubectl(*wait, check=False).stderr
+    report_status(server, namespace, "x", STATUS)
+    assert "condition met" in server.kubectl(*wait).stdout
 
 
 def test_columns_show_what_the_operator_reports(server: Cluster, namespace: str) -> None:
@@ -325,7 +335,7 @@ def test_columns_show_what_the_operator_reports(server: Cluster, namespace: str)
 
 def test_it_is_found_by_short_name_and_category(server: Cluster, namespace: str) -> None:
     send(server, namespace, {"x": spec(schedule="@daily")}, "create")
-    for name in ("sj", "scheduledjob", "evenkeel"):
+    for name in ("sj", "scheduledjob", "evenkeel", "all"):
         out = server.kubectl("get", name, "-n", namespace, "-o", "name").stdout
         assert out == "scheduledjob.evenkeel.dev/x\n"
 

@@ -17,6 +17,8 @@ import pytest
 from tests.cluster.harness import Cluster, HarnessError, image
 from tests.cluster.world import World, eventually, once
 
+from evenkeel import release
+
 pytestmark = pytest.mark.timeout(900)  # the image may have to be built: a minute on a busy machine
 
 Json = dict[str, Any]
@@ -86,6 +88,12 @@ def test_it_creates_a_job_by_the_rights_of_its_service_account(installed: Instal
     assert job["metadata"]["annotations"]["evenkeel.dev/due"] == at
     eventually(lambda: world.status(ns, "once").get("lastScheduleTime") == at, "it says when")
     eventually(lambda: "once" in events(world, ns), "it tells of it in an Event")
+
+
+def test_it_tells_the_commit_it_was_built_from(installed: Installed) -> None:
+    said = installed.python("from evenkeel import release; print(release.commit())").strip()
+    assert said == release.commit()
+    assert image.described()["Labels"]["org.opencontainers.image.revision"] == said
 
 
 def test_it_is_nobody_and_can_write_nowhere(installed: Installed) -> None:
@@ -171,9 +179,9 @@ def pod(ns: str) -> Json:
                 "name": "evenkeel",
                 "image": image.name(),
                 "imagePullPolicy": "Never",
-                "args": ["run", "--namespace", ns, "--listen", "0.0.0.0:8080"],
+                "args": ["run", "--namespace", ns, "--health-listen", "0.0.0.0:8081"],
                 "readinessProbe": {
-                    "httpGet": {"path": "/readyz", "port": 8080},
+                    "httpGet": {"path": "/readyz", "port": 8081},
                     "periodSeconds": 1,
                 },
                 "securityContext": {

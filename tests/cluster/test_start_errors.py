@@ -129,7 +129,7 @@ def test_a_bad_settings_file_is_named_with_its_field(
         ({"GRACE": "soon"}, "grace: "),
         ({"CREATES_IN_FLIGHT": "0"}, "createsInFlight: "),
         ({"LOOKAHEAD": "50"}, "indexRebuild (60) must be below lookahead (50)"),
-        ({"LISTEN": "here"}, "listen: 'here' is not an address"),
+        ({"HEALTH_LISTEN": "here"}, "healthListen: 'here' is not an address"),
     ],
     ids=["no number", "out of bounds", "two that do not fit", "no address"],
 )
@@ -336,12 +336,12 @@ def test_an_address_that_is_taken_is_named(
     kwok_cluster.install_crd()
     with socket.create_server(("127.0.0.1", 0)) as other:
         taken = f"127.0.0.1:{other.getsockname()[1]}"
-        done = here("run", "--kubeconfig", str(kwok_cluster.kubeconfig), "--listen", taken)
+        done = here("run", "--kubeconfig", str(kwok_cluster.kubeconfig), "--health-listen", taken)
 
     assert done.returncode == REFUSED
     said = sentence_of(done)
     assert f"cannot listen on {taken}" in said
-    assert "--listen" in said
+    assert "--health-listen" in said
 
 
 # --- ending on request --------------------------------------------------------------------------

@@ -25,6 +25,7 @@ from evenkeel.kube import credentials
 from evenkeel.kube.api import MERGE_PATCH, Api, Reply, jobs_path, schedules_path
 from evenkeel.kube.client import KubeClient
 from evenkeel.kube.pruner import METADATA_ONLY
+from evenkeel.resource.crd import NOT_SEEN_YET
 from evenkeel.resource.job import LABEL_UID
 from evenkeel.resource.names import API_VERSION, KIND
 
@@ -104,6 +105,12 @@ class Contract:
         assert metadata["generation"] == 1
         assert created["status"] == {}
         assert (await self.get(f"{self.jobs}/one")).json()["metadata"]["uid"] == metadata["uid"]
+
+    async def test_a_new_schedule_waits_for_the_operators_first_word(self) -> None:
+        created = await self.new_schedule("new")
+
+        read = (await self.get(f"{self.schedules}/new")).json()
+        assert created["status"] == read["status"] == NOT_SEEN_YET
 
     async def test_a_name_is_given_once(self) -> None:
         await self.new_job("twice")
@@ -186,7 +193,7 @@ class Contract:
 
         new = reply.json()
         assert reply.status == 200
-        assert new["status"] == {"activeCount": 3}
+        assert new["status"] == {**NOT_SEEN_YET, "activeCount": 3}
         assert new["spec"] == old["spec"]
         assert new["metadata"]["generation"] == 1
         assert newer(new, old)
@@ -227,7 +234,8 @@ class Contract:
         )
 
         assert reply.status == 200
-        assert reply.json()["status"] == {"consecutiveFailures": 2**63 - 1, "unknown": [1]}
+        edge = {"consecutiveFailures": 2**63 - 1, "unknown": [1]}
+        assert reply.json()["status"] == NOT_SEEN_YET | edge
 
     async def test_an_answer_carries_the_version_that_was_written(self) -> None:
         await self.new_schedule("version")
@@ -246,7 +254,7 @@ class Contract:
         )
 
         assert reply.json()["metadata"]["generation"] == 2
-        assert reply.json()["status"] == {"activeCount": 3}
+        assert reply.json()["status"] == {**NOT_SEEN_YET, "activeCount": 3}
 
     async def test_a_patch_that_changes_nothing_writes_nothing(self) -> None:
         await self.new_schedule("same")
@@ -270,7 +278,7 @@ class Contract:
         clean = (await self.patch(path, {"status": gone})).json()
 
         both = {"hourly": {"minute": 1}, "interval": {"every": "25s"}}
-        assert mixed["status"] == timing("b", both)
+        assert mixed["status"] == NOT_SEEN_YET | timing("b", both)
         assert clean["status"]["internal"]["timing"]["fields"] == {"interval": {"every": "25s"}}
 
     async def test_a_list_is_replaced_as_a_whole(self) -> None:
@@ -417,7 +425,7 @@ class Contract:
 
         assert [event["type"] for event in events] == ["ADDED", "MODIFIED", "MODIFIED", "DELETED"]
         assert [event["object"]["metadata"]["generation"] for event in events[:3]] == [1, 2, 2]
-        assert events[-1]["object"]["status"] == {"activeCount": 1}
+        assert events[-1]["object"]["status"] == {**NOT_SEEN_YET, "activeCount": 1}
         versions = [int(event["object"]["metadata"]["resourceVersion"]) for event in events]
         assert versions == sorted(set(versions)) and versions[0] > int(since)
 

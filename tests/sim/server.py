@@ -23,6 +23,7 @@ from tests.sim.schema import refusals, status_schema
 
 from evenkeel import rfc3339
 from evenkeel.kube.api import JSON, Reply
+from evenkeel.resource.crd import NOT_SEEN_YET
 
 Json = dict[str, Any]
 
@@ -177,6 +178,8 @@ class Server:
         created = {key: value for key, value in item.items() if key != "status"}
         if kind is JOB:
             created["status"] = {}
+        if kind is SCHEDULED_JOB:
+            created["status"] = NOT_SEEN_YET
         # By name and count, so that it is the same in a run with faults and in one without.
         count = self._uids[kind.plural, ns, name] = self._uids.get((kind.plural, ns, name), 0) + 1
         created["metadata"] = item["metadata"] | {

@@ -54,7 +54,7 @@ async def test_a_loop_that_rests_for_long_is_alive(idle_s: float, livez: int) ->
     assert await probes(server) == [livez, 200]
 
 
-@pytest.mark.parametrize("listen", ["8080", "", "127.0.0.1", "127.0.0.1:http", ":70000"])
+@pytest.mark.parametrize("listen", ["8081", "", "127.0.0.1", "127.0.0.1:http", ":70000"])
 def test_an_address_that_is_none_is_refused(listen: str) -> None:
     """A bare port would mean every address of the machine, which nobody has written."""
     with pytest.raises(BadSetting, match="is not an address such as"):

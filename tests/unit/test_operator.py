@@ -100,7 +100,7 @@ def no_cluster(monkeypatch):
 
 async def test_livez_tells_of_a_loop_that_does_not_step(no_cluster, monkeypatch):
     """The process is well otherwise: it answers, and only its scheduler stands still."""
-    settings = Settings(listen="127.0.0.1:0", loop_interval_s=60)
+    settings = Settings(health_listen="127.0.0.1:0", loop_interval_s=60)
     async with operating(None, settings) as operator, aiohttp.ClientSession() as session:
 
         async def livez() -> int:

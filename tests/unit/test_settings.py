@@ -24,18 +24,18 @@ def test_without_anything_the_defaults_stand():
 
 
 def test_the_environment_beats_the_file_and_flags_beat_both(file):
-    path = file("grace: 40\nindexRebuild: 50\nlisten: 127.0.0.1:1\n")
-    environment = {"EVENKEEL_GRACE": "41", "EVENKEEL_LISTEN": "127.0.0.1:2"}
-    settings = load(file=path, environment=environment, listen="127.0.0.1:3")
+    path = file("grace: 40\nindexRebuild: 50\nhealthListen: 127.0.0.1:1\n")
+    environment = {"EVENKEEL_GRACE": "41", "EVENKEEL_HEALTH_LISTEN": "127.0.0.1:2"}
+    settings = load(file=path, environment=environment, health_listen="127.0.0.1:3")
     assert settings.index_rebuild_s == 50
     assert settings.grace_s == 41
-    assert settings.listen == "127.0.0.1:3"
+    assert settings.health_listen == "127.0.0.1:3"
 
 
 def test_flags_that_were_not_given_beat_nothing(file):
-    path = file("namespaces: [shop]\nlisten: 127.0.0.1:1\n")
-    settings = load(file=path, environment={}, listen=None, namespaces=())
-    assert (settings.listen, settings.namespaces) == ("127.0.0.1:1", ("shop",))
+    path = file("namespaces: [shop]\nhealthListen: 127.0.0.1:1\n")
+    settings = load(file=path, environment={}, health_listen=None, namespaces=())
+    assert (settings.health_listen, settings.namespaces) == ("127.0.0.1:1", ("shop",))
 
 
 NAMESPACES = {
@@ -59,7 +59,7 @@ BAD = {
         "placement: {mod: Observe}",
         ["placement.mod: there", "mean placement.mode?"],
     ),
-    "a number for an address": ("listen: 8080", ["listen: write a text"]),
+    "a number for an address": ("healthListen: 8081", ["healthListen: write a text"]),
     "a word for a number": ("grace: soon", ["grace", "number"]),
     "a duration for a number": ("grace: 30s", ["grace: write a plain number of seconds"]),
     "a word for a count": ("inboxSize: many", ["inboxSize: write a plain number, such"]),

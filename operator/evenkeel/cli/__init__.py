@@ -6,16 +6,17 @@ Exit codes: 0 success; 1 a manifest was refused, or the command failed; 2 wrong 
 import importlib
 import signal
 import sys
-from importlib.metadata import version
 
 import click
 
+from evenkeel import release
 from evenkeel.errors import BadSetting, EvenkeelError
 
 _COMMANDS = {
     "run": "Run the operator.",
     "plan": "Print the due times of manifests. Needs no cluster.",
     "load": "Print the load of manifests over 24 hours. Needs no cluster.",
+    "version": "Print the release and its commit.",
 }
 
 
@@ -41,7 +42,7 @@ class _Group(click.Group):
 
 
 @click.group(cls=_Group, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(version("evenkeel-operator"), prog_name="evenkeel")
+@click.version_option(release.VERSION, prog_name="evenkeel")
 def cli() -> None:
     """Cron for Kubernetes that keeps an even load."""
 

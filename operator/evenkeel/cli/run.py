@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 import uvloop
 
-from evenkeel import log, settings
+from evenkeel import log, release, settings
 from evenkeel.process import main
 
 
@@ -28,9 +28,9 @@ from evenkeel.process import main
     "--config", type=click.Path(path_type=Path), metavar="FILE", help="A YAML file of settings."
 )
 @click.option(
-    "--listen",
+    "--health-listen",
     metavar="HOST:PORT",
-    help="Address of /livez, /readyz and /metrics.  [default: 127.0.0.1:8080]",
+    help="Address of /livez, /readyz and /metrics.  [default: 127.0.0.1:8081]",
 )
 @click.option(
     "--namespace",
@@ -50,7 +50,7 @@ from evenkeel.process import main
 def run(
     kubeconfig: Path | None,
     config: Path | None,
-    listen: str | None,
+    health_listen: str | None,
     namespaces: tuple[str, ...],
     log_format: str,
     verbose: bool,
@@ -63,6 +63,7 @@ def run(
     """
     json = log_format == "json" or (log_format == "auto" and not sys.stderr.isatty())
     log.set_up(json=json, verbose=verbose)
-    chosen = settings.load(file=config, listen=listen, namespaces=namespaces)
+    log.log("starting", version=release.VERSION, commit=release.commit())
+    chosen = settings.load(file=config, health_listen=health_listen, namespaces=namespaces)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(main(kubeconfig, chosen))

@@ -71,7 +71,7 @@ def crd() -> Json:
                 "plural": PLURAL,
                 "singular": KIND.lower(),
                 "shortNames": ["sj"],
-                "categories": ["evenkeel"],
+                "categories": ["evenkeel", "all"],
             },
             "scope": "Namespaced",
             "versions": [_version()],

@@ -100,7 +100,7 @@ class HealthServer:
             await self._runner.cleanup()
             raise CannotStart(
                 f"cannot listen on {self._host}:{self._port}: {error.strerror or error}; "
-                "choose another address with --listen"
+                "choose another address with --health-listen"
             ) from error
         self.address = "{}:{}".format(*self._runner.addresses[0][:2])
         return self
@@ -128,5 +128,5 @@ def _address(listen: str) -> tuple[str, int]:
     host, colon, port = listen.rpartition(":")
     # Without a colon it would mean every address of the machine, which nobody has written.
     if not colon or not port.isdecimal() or int(port) > 65535:
-        raise BadSetting(f"listen: {listen!r} is not an address such as 127.0.0.1:8080")
-    return host.strip("[]") or "0.0.0.0", int(port)  # noqa: S104 - ":8080" asks for it
+        raise BadSetting(f"healthListen: {listen!r} is not an address such as 127.0.0.1:8081")
+    return host.strip("[]") or "0.0.0.0", int(port)  # noqa: S104 - ":8081" asks for it

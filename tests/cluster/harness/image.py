@@ -58,6 +58,7 @@ def built() -> Path:
 def described() -> dict[str, Any]:
     """The last stage of the Dockerfile as an image's configuration."""
     text = re.sub(r"\\\n", " ", DOCKERFILE.read_text()).rpartition("\nFROM ")[2]
+    text = text.replace("$COMMIT", _commit())
     found: dict[str, Any] = {"Env": [], "Labels": {}}
     for line in text.splitlines()[1:]:
         word, _, rest = line.partition(" ")
@@ -70,7 +71,7 @@ def described() -> dict[str, Any]:
                 found["Env"] += shlex.split(rest)
             case "LABEL":
                 found["Labels"] |= dict(label.split("=", 1) for label in shlex.split(rest))
-            case "COPY" | "":
+            case "COPY" | "ARG" | "":
                 pass
             case _:
                 raise HarnessError(f"image.py does not know the Dockerfile's word {word}.")
@@ -109,7 +110,9 @@ def _with_engine(engine: str, target: Path) -> None:
         "buildah": ["buildah", "push", name(), f"docker-archive:{target}:{name()}"],
     }
     target.unlink(missing_ok=True)  # buildah adds to an archive that is there
-    for command in ([engine, "build", "--tag", name(), str(REPOSITORY)], save[engine]):
+    argument = f"{image_root.COMMIT}={_commit()}"
+    build_it = [engine, "build", "--build-arg", argument, "--tag", name(), str(REPOSITORY)]
+    for command in (build_it, save[engine]):
         if subprocess.run(command, stdout=sys.stderr, check=False).returncode != 0:
             raise HarnessError(f"`{' '.join(command[:2])}` failed: see its words above.")
 
@@ -121,7 +124,9 @@ def _by_hand(target: Path) -> None:
     root = target.with_suffix(".root")
     shutil.rmtree(root, ignore_errors=True)
     command = [sys.executable, image_root.__file__, str(root), str(_system())]
-    if subprocess.run(command, stdout=sys.stderr, cwd=REPOSITORY, check=False).returncode != 0:
+    variables = {**os.environ, image_root.COMMIT: _commit()}
+    done = subprocess.run(command, stdout=sys.stderr, cwd=REPOSITORY, env=variables, check=False)
+    if done.returncode != 0:
         raise HarnessError("the root file system could not be made: see above.")
     images.archive(root, target, names=[name()], config=described())
     shutil.rmtree(root)
@@ -148,11 +153,21 @@ def _key() -> str:
         for path in sorted((REPOSITORY / "operator").rglob("*"))
         if path.is_file() and "__pycache__" not in path.parts
     ]
-    digest = hashlib.sha256()
+    digest = hashlib.sha256(_commit().encode())
     for path in files:
         digest.update(f"{path.relative_to(REPOSITORY)}\0".encode())
         digest.update(hashlib.sha256(path.read_bytes()).digest())
     return digest.hexdigest()
+
+
+def _commit() -> str:
+    """As `evenkeel version` tells it in a checkout; empty outside of one."""
+    command = ["git", "describe", "--always", "--abbrev=40", "--dirty", "--exclude=*"]
+    try:
+        done = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, check=False)
+    except FileNotFoundError:
+        return ""
+    return done.stdout.strip()
 
 
 def _version() -> str:

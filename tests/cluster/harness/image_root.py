@@ -26,6 +26,7 @@ PACKAGES = (PYTHON, "libstdc++6", "base-files")
 USER = 65532  # as other images without a shell call their ordinary user
 # Debian's Python looks here for what Debian has not packaged.
 SITE = f"usr/local/lib/{PYTHON}/dist-packages"
+COMMIT = "COMMIT"  # the variable, and the Dockerfile's argument, that names the commit
 
 # Of each directory, the names that stay; so what a later Debian adds does not creep in.
 KEPT = {
@@ -55,6 +56,7 @@ def main(target: Path, system: Path | None = None) -> None:
         packages(target / SITE, Path(scratch) / "requirements.txt")
     prune(target)
     finish(target)
+    (target / SITE / "evenkeel" / "commit").write_text(os.environ.get(COMMIT, ""), encoding="utf-8")
     compile_all(target)
 
 

@@ -37,7 +37,7 @@ NAMESPACE = "examples"
 OPERATOR = "operator"
 READY_SECONDS = 180
 SHUTDOWN_SECONDS = 30  # what a Pod gets
-USUAL_PORT = 8080
+USUAL_PORT = 8081
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +125,7 @@ def _start(cluster: Cluster, directory: Path, port: int) -> Running:
     ours = ("EVENKEEL_", "KUBE")  # could point it elsewhere
     process = processes.spawn(
         [
-            *(program, "run", "--kubeconfig", cluster.kubeconfig, "--listen", address),
+            *(program, "run", "--kubeconfig", cluster.kubeconfig, "--health-listen", address),
             *("--log-format", "text", "--verbose"),
         ],
         log=log,
