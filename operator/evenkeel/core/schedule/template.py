@@ -40,8 +40,10 @@ def checked(turn: Turn, entry: Entry, message: TemplateChecked) -> None:
         return
     old = entry.conditions.get(_KIND)
     refused = old is not None and old.status == "False"
-    if refused and (message.accepted is None or old.reason == _TOO_LONG):
-        return  # what could not be asked takes nothing back, and no dry run knows the Pods' names
+    if refused and message.accepted is None:
+        return  # what could not be asked takes nothing back
+    if old is not None and old.reason == _TOO_LONG:
+        return  # no dry run of a Job knows the names of its Pods
     status = {True: "True", False: "False", None: "Unknown"}[message.accepted]
     turn.condition(entry, _KIND, status, message.reason, message.message)
     if message.accepted is not False:
