@@ -91,7 +91,7 @@ def two_writers(outcome: Outcome) -> bool:
 @forgiven(a_play=2, a_thousand=3)
 def user_deleted_the_job(outcome: Outcome, *jobs: Created) -> bool:
     """The name locks while the Job lives. A user who deletes a Job while no status tells of its run
-    opens the lock (README, Promises)."""
+    opens the lock (docs/promises.md)."""
     return any(job.deleted_by == "user" for job in jobs)
 
 

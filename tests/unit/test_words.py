@@ -11,27 +11,41 @@ import pytest
 
 from evenkeel.model import RunState
 from evenkeel.reasons import ConditionReason, ConditionType, EventReason, Reason
+from evenkeel.settings import Settings
 
-README = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
+PAGES = Path(__file__).parents[2] / "docs"
 
-TABLES: dict[str, type[StrEnum]] = {
-    "Run states": RunState,
-    "Reasons": Reason,
-    "Conditions": ConditionType,
-    "Events": EventReason,
+TABLES: dict[tuple[str, str], type[StrEnum]] = {
+    ("runs.md", "Run states"): RunState,
+    ("runs.md", "Reasons"): Reason,
+    ("status.md", "Conditions"): ConditionType,
+    ("status.md", "Events"): EventReason,
 }
 
 
-def words_of_table(heading: str) -> list[str]:
+def table(page: str, heading: str) -> str:
+    """What stands between a heading and the next one, or the page's end."""
+    text = (PAGES / page).read_text(encoding="utf-8")
+    found = re.search(rf"^#+ {heading}\n(.*?)(?=^#|\Z)", text, re.MULTILINE | re.DOTALL)
+    assert found, f"no table {heading} in {page}"
+    return found[1]
+
+
+def words_of_table(page: str, heading: str) -> list[str]:
     """The first column of the table below a heading."""
-    found = re.search(rf"^### {heading}\n(.*?)^##", README, re.MULTILINE | re.DOTALL)
-    assert found, f"no table {heading}"
-    return re.findall(r"^\| `([^`]+)` \|", found[1], re.MULTILINE)
+    return re.findall(r"^\| `([^`]+)` \|", table(page, heading), re.MULTILINE)
 
 
-@pytest.mark.parametrize(("heading", "words"), TABLES.items(), ids=TABLES)
-def test_the_table_lists_every_word_once(heading: str, words: type[StrEnum]) -> None:
-    assert sorted(words_of_table(heading)) == sorted(word.value for word in words)
+@pytest.mark.parametrize(("place", "words"), TABLES.items(), ids=[heading for _, heading in TABLES])
+def test_the_table_lists_every_word_once(place: tuple[str, str], words: type[StrEnum]) -> None:
+    assert sorted(words_of_table(*place)) == sorted(word.value for word in words)
+
+
+def test_the_table_lists_every_setting_with_its_default() -> None:
+    rows = re.findall(r"^\| `(.+?)` \| (.+?) \|", table("settings.md", "Settings"), re.MULTILINE)
+    fields = Settings.model_fields.items()
+    defaults = [(field.alias or name, str(field.default or "all")) for name, field in fields]
+    assert sorted(rows) == sorted(defaults)
 
 
 @pytest.mark.parametrize("words", [Reason, ConditionReason, EventReason, ConditionType])

@@ -59,7 +59,7 @@ def run(
 
     Settings come from the file of --config, from environment variables such as
     EVENKEEL_MIN_INTERVAL, and from the options below. An option overrides a variable, a variable
-    overrides the file. The README lists all settings.
+    overrides the file. docs/settings.md lists all settings.
     """
     json = log_format == "json" or (log_format == "auto" and not sys.stderr.isatty())
     log.set_up(json=json, verbose=verbose)

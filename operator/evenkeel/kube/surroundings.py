@@ -82,7 +82,9 @@ async def _rights(api: Api, ns: str) -> None:
         reply = await _call(api, "POST", REVIEWS, body=orjson.dumps(review))
         if reply.ok and not (reply.json().get("status") or {}).get("allowed", True):
             where = f" in namespace {ns}" if ns else ""
-            raise _Forbidden(f"not allowed to {verb} {resource}{where}; see Settings in the README")
+            raise _Forbidden(
+                f"not allowed to {verb} {resource}{where}; see Rights in docs/install.md"
+            )
 
 
 async def _check(api: Api, path: str, what: str) -> None:

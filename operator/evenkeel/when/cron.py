@@ -1,4 +1,4 @@
-"""Reads a cron text into bit masks, by the rules of "Saying when" in the README.
+"""Reads a cron text into bit masks, by the rules of docs/schedules.md.
 
 Only `compile` calls `parse_cron`. A text that it does not understand raises `BadField`, and nothing
 else, with the field and what to write instead. We parse cron ourselves because the libraries read
