@@ -1,9 +1,9 @@
 """Builds the programs a cluster needs from Go modules, once a version, into the user's cache.
 
 `built("kwok")` is the directory that holds the programs of a part; the first call builds it, which
-takes minutes, and every later one only looks. Called by control_plane.py, kwok.py and the command
-line. A key over all inputs is part of the path, so an edit here never runs an old program. Not
-guaranteed: that the Go modules are reachable, or that old keys are ever removed from the cache.
+takes minutes, and every later one only looks. Called by control_plane.py, kwok.py, helm.py and the
+command line. A key over all inputs is part of the path, so an edit here never runs an old program.
+Not guaranteed: that the Go modules are reachable, or that old keys are ever removed from the cache.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from . import locks, toolchain
 from .report import failed, say
 
 KUBERNETES = "v1.36.3"
+HELM = "v4.3.1"
 SAY_SECONDS = 12
 _VERSION = "k8s.io/component-base/version"
 
@@ -64,6 +65,18 @@ PARTS = {
             "github.com/containerd/containerd/v2/cmd/containerd-shim-runc-v2",
             "github.com/containerd/containerd/v2/cmd/ctr",
         ),
+    ),
+    "helm": Part(
+        version=HELM,
+        about="3 to 5 minutes",
+        packages=("helm.sh/helm/v4/cmd/helm",),
+        # Without this helm calls itself v4.3, whatever it was built from.
+        link=("-s", "-w", "-X", f"helm.sh/helm/v4/internal/version.version={HELM}"),
+    ),
+    "helm-docs": Part(
+        version="v1.14.2",
+        about="half a minute",
+        packages=("github.com/norwoodj/helm-docs/cmd/helm-docs",),
     ),
 }
 
