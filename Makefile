@@ -9,7 +9,7 @@ PYTEST_FLAGS ?=
 WORKERS ?= 3
 
 .DEFAULT_GOAL := help
-.PHONY: help test test-all test-newer-python lint format bench cluster cluster-down run image e2e sim crds clean
+.PHONY: help test test-all test-newer-python lint format bench cluster cluster-down run image e2e sim crds chart test-chart clean
 
 help: ## this list
 	@grep -E '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## /  \1\t/' | expand -t 22
@@ -73,8 +73,15 @@ e2e: $(VENV)/ready ## real Pods on a real node
 sim: $(VENV)/ready ## simulate: SEEDS=5000 FIRST=20000 many, SEED=123 one again
 	$(BIN)/python -m tests.sim $(if $(SEED),--seed $(SEED)) $(if $(SEEDS),--seeds $(SEEDS)) $(if $(FIRST),--first $(FIRST))
 
-crds: $(VENV)/ready ## write crds/ from the models
+crds: $(VENV)/ready ## write crds/ and the chart's part of it from the models
 	@$(BIN)/python -m evenkeel.resource.crd > crds/scheduledjobs.evenkeel.dev.yaml
+	@$(BIN)/python -m tests.chart.generate
+
+chart: crds ## write all that is generated in charts/evenkeel
+	@$(BIN)/python -m tests.chart.generate --readme
+
+test-chart: $(VENV)/ready ## what the chart renders and refuses
+	$(BIN)/python -m pytest tests/chart $(PYTEST_FLAGS)
 
 clean: ## remove what make made in this folder
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
