@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from tests.cluster.harness import Cluster
 from tests.unit.resource.cases import (
     GOOD,
@@ -59,8 +60,9 @@ def manifest(name: str, spec: Any) -> Json:
 def send(
     server: Cluster, ns: str, specs: dict[str, Any], *arguments: str
 ) -> subprocess.CompletedProcess[str]:
-    # one document each: kubectl checks a List by the client's rules instead of the server's
-    text = "\n---\n".join(json.dumps(manifest(name, each)) for name, each in specs.items())
+    # One document each: kubectl checks a List by the client's rules instead of the server's.
+    # YAML: kubectl before 1.33 refuses a second document after one of JSON.
+    text = yaml.safe_dump_all(manifest(name, each) for name, each in specs.items())
     return server.kubectl(*arguments, "-n", ns, "-f", "-", input=text, check=False)
 
 
