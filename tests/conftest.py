@@ -33,7 +33,7 @@ settings.register_profile(
 )
 settings.load_profile("any machine")
 
-_unavailable: dict[Pods, str] = {}  # why there is no such cluster in this session
+_unavailable: dict[tuple[Pods, bool], str] = {}  # why a cluster cannot be in this session
 
 
 def pytest_configure() -> None:
@@ -60,18 +60,20 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     capture = session.config.pluginmanager.getplugin("capturemanager")
     with capture.global_and_fixture_disabled() if capture else nullcontext():
         if "cluster" in wanted:
-            _prepare("none", own="own_cluster" in wanted)
+            _prepare("none")
+        if "own_cluster" in wanted:
+            _prepare("none", own=True)
         if "kwok_cluster" in wanted:
-            _prepare("kwok", own=True)
+            _prepare("kwok")
         if "node_cluster" in wanted:
-            _prepare("node", own=False)
+            _prepare("node")
 
 
-def _prepare(pods: Pods, *, own: bool) -> None:
+def _prepare(pods: Pods, *, own: bool = False) -> None:
     try:
         prepare(pods, own=own)
     except HarnessError as error:  # the tests that need no cluster should run all the same
-        _unavailable[pods] = str(error)
+        _unavailable[pods, own] = str(error)
         say(str(error))
 
 
@@ -97,12 +99,12 @@ def kwok_cluster() -> Iterator[Cluster]:
 
 
 @pytest.fixture(scope="session")
-def node_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+def node_cluster() -> Iterator[Cluster]:
     with _running(f"{KEPT}-node" if KEPT else _name(), "node") as found:
         if found.pods != "node":
             pytest.skip(f"no real node: {node.impossible()}")
         if found.kind == "kind":  # our own has it from the start
-            found.load_image(images.busybox(tmp_path_factory.mktemp("image")))
+            images.give_busybox(found)
         yield found
 
 
@@ -123,8 +125,8 @@ def namespace(request: pytest.FixtureRequest) -> Iterator[str]:
 
 @contextmanager
 def _running(name: str, pods: Pods, *, own: bool = False) -> Iterator[Cluster]:
-    if pods in _unavailable:
-        pytest.fail(_unavailable[pods])
+    if (pods, own) in _unavailable:
+        pytest.fail(_unavailable[pods, own])
     found = start(name, pods, own=own, keep=KEPT is not None)
     try:
         yield found

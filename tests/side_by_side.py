@@ -22,6 +22,7 @@ TOGETHER = {
     "an API server": (
         "tests/cluster/test_crd.py",
         "tests/cluster/test_harness.py",
+        "tests/cluster/test_kind.py",
         "tests/cluster/test_world.py",
         "tests/contract/",
     ),

@@ -19,7 +19,7 @@ from tests.cluster.harness import (
     HarnessError,
     Options,
     build,
-    kind,
+    existing,
     processes,
     start,
     stop,
@@ -292,39 +292,20 @@ class TestChoice:
 
         assert start(name, own=True).kubeconfig == kubeconfig(name)
 
-    @pytest.mark.parametrize(("engine", "available"), [("echo 29.0", True), ("exit 1", False)])
-    def test_kind_is_for_where_a_docker_engine_answers(
-        self, fake: Callable[..., Path], engine: str, available: bool
+    def test_an_old_kubectl_on_the_path_is_not_used(
+        self, fake: Callable[..., Path], capsys: pytest.CaptureFixture[str]
     ) -> None:
-        fake("docker", engine)
-        fake("kind", "exit 0")
+        fake("kubectl", """echo '{"clientVersion": {"gitVersion": "v1.29.14"}}'""")
 
-        assert kind.available() is available
+        assert existing.kubectl() == str(build.built("controlplane") / "kubectl")
+        assert "is older than 1.30" in capsys.readouterr().err
 
-    def test_kind_makes_and_deletes_its_cluster(
-        self, fake: Callable[..., Path], own_cluster: Cluster, name: str
+    def test_a_kubectl_on_the_path_that_is_new_enough_is_used(
+        self, fake: Callable[..., Path]
     ) -> None:
-        fake("docker", "echo 29.0")
-        config = own_cluster.kubeconfig
-        calls = fake(
-            "kind",
-            f'case "$1" in create) cp {config} {kubeconfig(name)} ;; '
-            f"get) echo evenkeel-{name} ;; esac",
-        )
+        calls = fake("kubectl", """echo '{"clientVersion": {"gitVersion": "v1.30.0"}}'""")
 
-        first = start(name)
-        second = start(name)
-        second.stop()
-
-        assert (first.kind, first.server) == ("kind", own_cluster.server)
-        assert [line.split()[:2] for line in calls.read_text().splitlines()] == [
-            ["delete", "cluster"],  # a leftover of that name, whose state was lost
-            ["create", "cluster"],
-            ["get", "clusters"],  # the second start finds it
-            ["delete", "cluster"],
-        ]
-        assert f"--config {REPOSITORY}/kind-config.yaml" in calls.read_text()
-        assert name not in states.names()
+        assert existing.kubectl() == str(calls.with_suffix(""))
 
 
 class TestBuild:
@@ -396,21 +377,6 @@ class TestFakeNode:
 
         eventually(lambda: counts(kwok_cluster, namespace) == {"active": 1, "ready": 1})
         eventually(lambda: counts(kwok_cluster, namespace) == {"succeeded": 1})
-
-
-@pytest.fixture
-def fake(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., Path]:
-    """Puts a shell script first on the PATH; returns the file that its calls are written to."""
-    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
-
-    def make(command: str, script: str) -> Path:
-        calls = tmp_path / f"{command}.calls"
-        program = tmp_path / command
-        program.write_text(f'#!/bin/sh\necho "$@" >> {calls}\n{script}\n')
-        program.chmod(0o755)
-        return calls
-
-    return make
 
 
 def job(namespace: str, fate: str) -> dict[str, Any]:

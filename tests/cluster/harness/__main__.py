@@ -24,7 +24,7 @@ def main(arguments: list[str] | None = None) -> int:
         if asked.command == "up":
             _up(asked)
         elif asked.command == "down":
-            _down(asked.name)
+            return _down(asked.name)
         elif asked.command == "status":
             _status(asked.name)
         else:
@@ -46,9 +46,15 @@ def _up(asked: argparse.Namespace) -> None:
     print(f"export KUBECONFIG={shlex.quote(str(cluster.kubeconfig))}")
 
 
-def _down(name: str | None) -> None:
+def _down(name: str | None) -> int:
+    code = 0
     for each in [name] if name else state.names():
-        say(f"stopped {each!r}" if choose.stop(each) else f"there is no cluster {each!r}")
+        try:
+            say(f"stopped {each!r}" if choose.stop(each) else f"there is no cluster {each!r}")
+        except HarnessError as error:  # the clusters after it are to end too
+            say(str(error))
+            code = 1
+    return code
 
 
 def _status(name: str | None) -> None:

@@ -64,11 +64,13 @@ def start(
 
 
 def prepare(pods: Pods = "none", *, own: bool = False) -> None:
-    """Builds what `start` would have to build first, where minutes of waiting are expected."""
+    """Builds or pulls what `start` needs first, where minutes of waiting are expected."""
     if pods != "kwok" and not own and _named():
         return
     if _maker(pods, own=own) == "built":
         control_plane.asks(_possible(pods, own=own), DEFAULT)
+    else:
+        kind.prepare()
 
 
 def stop(name: str) -> bool:

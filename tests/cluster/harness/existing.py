@@ -1,20 +1,25 @@
-"""A cluster that somebody named by its kubeconfig file.
+"""A cluster that somebody named by its kubeconfig file, and the kubectl for clusters of others.
 
-Called by choose.py. The file must be named; the current context of this machine is never used,
-since it may be anybody's. Nothing is installed there, and `stop` leaves it as it is. Not
-guaranteed: that it is a version the project supports, or that the file's user may do what a test
-does.
+Called by choose.py and kind.py. The file must be named; the current context of this machine is
+never used, since it may be anybody's. Nothing is installed there, and `stop` leaves it as it is.
+Not guaranteed: that it is a version the project supports, or that the file's user may do what a
+test does.
 """
 
 from __future__ import annotations
 
+import functools
 import json
+import re
 import shutil
+import subprocess
 from pathlib import Path
 
 from . import build
 from .cluster import Cluster
-from .report import HarnessError
+from .report import HarnessError, say
+
+OLDEST_KUBECTL = (1, 30)  # as the oldest Kubernetes that Evenkeel supports
 
 
 def named(kubeconfig: Path) -> Cluster:
@@ -29,4 +34,25 @@ def named(kubeconfig: Path) -> Cluster:
 
 def kubectl() -> str:
     """The one on the PATH, or our own, which may first have to be built."""
-    return shutil.which("kubectl") or str(build.built("controlplane") / "kubectl")
+    return kubectl_on_path() or str(build.built("controlplane") / "kubectl")
+
+
+def kubectl_on_path() -> str | None:
+    """If it is new enough."""
+    program = shutil.which("kubectl")
+    return program if program and _version(program) >= OLDEST_KUBECTL else None
+
+
+@functools.cache
+def _version(program: str) -> tuple[int, int]:
+    command = [program, "version", "--client", "--output=json"]
+    try:
+        said = subprocess.run(command, capture_output=True, text=True, check=False).stdout
+    except OSError:
+        said = ""
+    found = re.search(r'"gitVersion":\s*"v(\d+)\.(\d+)', said)
+    version = (int(found[1]), int(found[2])) if found else (0, 0)
+    if version < OLDEST_KUBECTL:
+        oldest = ".".join(map(str, OLDEST_KUBECTL))
+        say(f"{program} is older than {oldest}, or does not run: the harness takes its own kubectl")
+    return version

@@ -15,12 +15,14 @@ import platform
 import stat
 import subprocess
 import tarfile
+import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from . import packages
-from .report import HarnessError
+from .cluster import Cluster
+from .report import HarnessError, say
 
 SANDBOX = "evenkeel.test/pause:local"  # what holds a Pod's network while its containers come and go
 BUSYBOX = "busybox:1.35"  # as the registry's: manifests that name it work here and elsewhere
@@ -50,6 +52,17 @@ def busybox(directory: Path) -> Path:
         names=[BUSYBOX, SANDBOX],
         config={"Cmd": ["sleep", "2147483647"], "Env": ["PATH=/bin"]},
     )
+
+
+def give_busybox(cluster: Cluster) -> None:
+    """To a node that could also pull the image: a machine without the program is as good."""
+    with tempfile.TemporaryDirectory() as scratch:
+        try:
+            found = busybox(Path(scratch))
+        except HarnessError:
+            say(f"no static busybox on this machine: the node pulls {BUSYBOX} itself")
+            return
+        cluster.load_image(found)
 
 
 def archive(

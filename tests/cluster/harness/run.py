@@ -15,7 +15,6 @@ import contextlib
 import http.client
 import os
 import shlex
-import shutil
 import signal
 import socket
 import sys
@@ -26,7 +25,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from . import choose, images, processes, state
+from . import choose, existing, images, processes, state
 from .cluster import Cluster
 from .processes import Process
 from .report import HarnessError, failed, say
@@ -77,10 +76,9 @@ def _cluster(name: str, kubeconfig: Path | None) -> Iterator[Cluster]:
     found_running = before is not None and choose.running(before)
     say("looking for a cluster" if found_running else "starting a cluster")
     cluster = choose.start(name, "node", kubeconfig=kubeconfig)
-    if cluster.kind == "kind" and not found_running:
-        with tempfile.TemporaryDirectory() as scratch:
-            cluster.load_image(images.busybox(Path(scratch)))
     try:
+        if cluster.kind == "kind" and not found_running:
+            images.give_busybox(cluster)
         yield cluster
     finally:
         _uninterrupted()
@@ -180,9 +178,8 @@ def _examples(cluster: Cluster) -> Iterator[None]:
 
 def _tell(cluster: Cluster, running: Running) -> None:
     lines = [f"export KUBECONFIG={shlex.quote(str(cluster.kubeconfig))}"]
-    program = Path(cluster.kubectl_program)
-    if shutil.which("kubectl") is None:
-        lines.append(f'export PATH="$PATH:{program.parent}"')
+    if not existing.kubectl_on_path():
+        lines.append(f'export PATH="{Path(cluster.kubectl_program).parent}:$PATH"')
     lines += [
         f"kubectl -n {NAMESPACE} get sj -w",
         f"kubectl -n {NAMESPACE} get jobs,pods",
