@@ -69,6 +69,18 @@ def test_the_deadline_is_kept_across_a_crash():
     assert len(world.looked_at) == 1
 
 
+def test_a_job_of_ours_has_its_whole_time_where_our_clock_is_ahead():
+    """Also of a run that was caught up: its Job was created a moment ago."""
+    seen = every(600, pending_deadline_s=60)
+    world = World().see(seen).run_until("10:05")
+    world.set_clock("12:05").run_until("12:05:01")
+    assert world.started() == ["12:00:00"]
+    started = instant("10:05")  # by the API server's clock
+    world.change(world.job(seen, "12:00"), state=JobState.WAITING, started=started)
+    assert world.run_until("12:05:58").looked_at == []
+    assert len(world.run_until("12:06:02").looked_at) == 1
+
+
 def test_a_run_cancelled_while_its_pods_are_looked_at_stays_cancelled():
     seen = every(600, pending_deadline_s=60)
     world = World().see(seen).run_until("10:10")

@@ -155,7 +155,7 @@ def _leave_ended(turn: Turn, entry: Entry, past: _Past, fact: JobFact) -> None:
 
 
 def _follow_on(turn: Turn, entry: Entry, past: _Past, fact: JobFact) -> None:
-    run = Run(fact.run, taken_m=turn.monotonic, attempt=fact.attempt, late=True)
+    run = Run(fact.run, taken_m=turn.monotonic, attempt=fact.attempt, late=True, adopted=True)
     run.failed_jobs = [earlier.ref for earlier in past.jobs[fact.run][:-1]]
     entry.runs[run.id] = run
     if run.by_schedule and run.id.due > entry.cursor:

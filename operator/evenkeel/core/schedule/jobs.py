@@ -53,7 +53,7 @@ def is_of(entry: Entry, fact: JobFact) -> bool:
 def _found(turn: Turn, entry: Entry, fact: JobFact) -> Run | None:
     """A Job above the cursor that another process of ours made: its run is taken. Of requested runs
     each is followed that is not finished: no cursor passes them."""
-    run = Run(fact.run, taken_m=turn.monotonic, attempt=fact.attempt, late=True)
+    run = Run(fact.run, taken_m=turn.monotonic, attempt=fact.attempt, late=True, adopted=True)
     seen = entry.is_taken(fact.run.due) if run.by_schedule else fact.finished is not None
     if seen or fact.deleting:
         return None
@@ -98,7 +98,7 @@ def _attempt_failed(turn: Turn, entry: Entry, run: Run, fact: JobFact, reason: R
     if fact.ref.uid:
         run.failed_jobs.append(fact.ref)
     run.attempt += 1
-    run.was_held = run.deleting = False
+    run.was_held = run.deleting = run.adopted = False
     run.pending_since = None  # of the next Job too, which may begin in the same second
     failed_at = turn.second if fact.finished is None else fact.finished
     delay_s = retry_delay_s(entry.retry, run.attempt)
@@ -208,8 +208,9 @@ def _watch_pending(turn: Turn, entry: Entry, run: Run) -> None:
     # Where nobody minds Jobs they get no startTime, and would keep their place for ever.
     started = run.started or run.pending_since or turn.second
     if deadline_s is not None and run.pending_since != started:  # not at each sight of it
-        # Of a Job that another process saw begin; for our own only the monotonic clock counts.
-        waited_s = max(0.0, turn.now - started) if run.late else 0.0
+        # For our own Jobs only the monotonic clock counts: ours may be hours ahead of the server's,
+        # and a Job made a second ago would have failed by its deadline.
+        waited_s = max(0.0, turn.now - started) if run.adopted else 0.0
         run.pending_since = started
         run.pending_until_m = turn.monotonic + max(0.0, deadline_s - waited_s)
         _look_again(turn, run)

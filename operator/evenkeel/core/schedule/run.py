@@ -82,6 +82,9 @@ class Run:
     message: str = ""
     late: bool = False
     """Taken up after its time (restart, stall): its lateness says nothing of our precision."""
+    adopted: bool = False
+    """The Job of this attempt was made before this process knew of the run: only the wall clock
+    tells how long that Job has waited."""
     prepared: bool = False
     """The launcher holds a rendered body for it."""
     announced: int = 0
