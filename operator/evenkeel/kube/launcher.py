@@ -81,7 +81,7 @@ class Launcher:
         self._bodies: dict[tuple[RunId, int], tuple[str, bytes]] = {}
         self._lanes: Lanes[Launch] = Lanes()
         self._queued: set[tuple[RunId, int]] = set()
-        """In their lanes."""
+        """In their lanes, or waiting for the status that announces them: no create was sent."""
         self._unwanted: set[tuple[RunId, int]] = set()
         """Of these, those that were withdrawn."""
         self._gate = gate or Gate(clock)
@@ -216,19 +216,27 @@ class Launcher:
             effect = self._lanes.pop_where(may_begin)
             if effect is None:
                 break
-            key = (effect.run, effect.attempt)
-            self._queued.discard(key)
-            # A lane may be closed for longer than the run may wait.
-            too_late = effect.latest is not None and int(self._clock.now()) > effect.latest
-            if too_late or key in self._unwanted:
-                self._unwanted.discard(key)
-                self._drop_body(key)
-                self._put_back(*key)
+            if self._is_put_back(effect):
                 continue
+            if not effect.announced:
+                self._queued.discard((effect.run, effect.attempt))
             place = self._places.take(effect.schedule.ns)
             self._creates.spawn(self._orchestrate(effect, place))
         if opens_s:
             self._opening = asyncio.get_running_loop().call_later(min(opens_s), self._pump)
+
+    def _is_put_back(self, effect: Launch) -> bool:
+        """Whether nothing is sent for it: it was withdrawn, or its time is over. A lane may be
+        closed, or its status not be stored, for longer than the run may wait."""
+        key = (effect.run, effect.attempt)
+        too_late = effect.latest is not None and int(self._clock.now()) > effect.latest
+        if not too_late and key not in self._unwanted:
+            return False
+        self._queued.discard(key)
+        self._unwanted.discard(key)
+        self._drop_body(key)
+        self._put_back(*key)
+        return True
 
     async def _orchestrate(self, effect: Launch, place: Place) -> None:
         answered = await self._create(effect)
@@ -240,13 +248,19 @@ class Launcher:
         schedule = effect.schedule
         name, body = self._rendered(effect)
         ref = JobRef(schedule.ns, name)
-        if effect.announced and not await self._announce(schedule.uid, effect.announced):
-            message = (
-                "the status that announces this Job could not be stored, and its ttl may end it"
-            )
-            why = Why.STATUS_NOT_WRITTEN
-            await self._tell(effect, ref, Verdict.HELD, reason=why, message=message)
-            return False
+        if effect.announced:
+            stored = await self._announce(schedule.uid, effect.announced)
+            if stored and self._is_put_back(effect):
+                return False
+            self._queued.discard((effect.run, effect.attempt))
+            self._unwanted.discard((effect.run, effect.attempt))
+            if not stored:
+                message = (
+                    "the status that announces this Job could not be stored, and its ttl may end it"
+                )
+                why = Why.STATUS_NOT_WRITTEN
+                await self._tell(effect, ref, Verdict.HELD, reason=why, message=message)
+                return False
         sent_at, began = self._clock.now(), self._clock.monotonic()
         try:
             reply = await self._api.call("POST", jobs_path(ref.ns), body=body)

@@ -146,11 +146,13 @@ def launcher(
     *,
     in_flight: int = 48,
     mark: bool = True,
+    mark_takes_s: float = 0.0,
     counted: list[Verdict] | None = None,
 ) -> Launcher:
     """A launcher that reports to the desk; `mark` says whether the mark can be written."""
 
     async def announce(_: str, __: int) -> bool:
+        await asyncio.sleep(mark_takes_s)
         return mark
 
     def count(verdict: Verdict, _: float | None) -> None:

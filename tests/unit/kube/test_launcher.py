@@ -108,6 +108,41 @@ def test_a_run_let_go_while_it_waits_is_not_created():
     assert PutBack(launches(2)[1].run, 1) in desk.reports()
 
 
+def test_a_run_let_go_while_its_status_is_being_stored_is_not_created():
+    """A catch-up under Replace: each run but the last was cancelled before its Job was created."""
+    desk, api = Desk(), ScriptedApi([CREATED])
+
+    async def scenario(clock):
+        it = launcher(api, clock, desk, mark_takes_s=2)
+        first, second = (replace(effect, announced=1) for effect in launches(2))
+        it.launch(first)
+        it.launch(second)
+        await asyncio.sleep(1)
+        it.withdraw(Withdraw(first.run, 1))
+        await asyncio.sleep(10)
+        assert it.sizes()["withdrawn creates"] == 0
+
+    virtually(scenario)
+    gone, wanted = (effect.run for effect in launches(2))
+    told = {type(report): report.run for report in desk.reports()}
+    assert told == {PutBack: gone, CreateResult: wanted}
+    assert len(api.calls) == 1
+
+
+def test_a_run_whose_status_is_stored_beyond_its_starting_deadline_is_put_back():
+    desk, api = Desk(), ScriptedApi([CREATED])
+    effect = replace(launches(1)[0], announced=1)
+
+    async def scenario(clock):
+        it = launcher(api, clock, desk, mark_takes_s=9)
+        it.launch(replace(effect, latest=int(clock.now()) + 5))
+        await asyncio.sleep(20)
+
+    virtually(scenario)
+    assert desk.reports() == [PutBack(effect.run, 1)]
+    assert api.calls == []
+
+
 def test_a_run_let_go_and_wanted_again_while_others_wait_is_created():
     desk = Desk()
     api = ScriptedApi(lambda call: CREATED)
