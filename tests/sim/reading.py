@@ -144,9 +144,10 @@ def timings_in_force(outcome: Outcome, uid: str) -> list[tuple[Any, Instant, Ins
         if told is None:
             continue
         timing = with_its_phase(told, status)
-        since = max(read_instant(since_of(status) or ""), since_created)
+        since = read_instant(since_of(status) or "")
         if passed - since > PRE_SCHEDULE_S:
             since = passed  # no edit takes a mark back so far
+        since = max(since, since_created)
         if timing is None:
             if spans:
                 spans[-1] = (*spans[-1][:2], min(spans[-1][2], since))
