@@ -42,6 +42,8 @@ class Left:
     ready: bool
     sizes: dict[str, int]
     tasks: int
+    behind: frozenset[str]
+    """Namespaces with an Event that has waited for more than a second."""
     documents: dict[str, Json | None]
     """The answers to GetSchedule, by `namespace/name`, of every schedule there ever was."""
     active: frozenset[tuple[str, int]]

@@ -141,6 +141,7 @@ class Process:
             ready=self.operator.scheduler.ready,
             sizes=sizes,
             tasks=tasks,
+            behind=frozenset(self.operator.events.behind(1.0)),
             documents={
                 key: self._ask(lambda asked, key=key: GetSchedule(asked, key))
                 for key in sorted(keys)
