@@ -137,6 +137,21 @@ def on_its_way_when_too_slow(outcome: Outcome, jobs: list[Created]) -> bool:
     return "late" in faults_of(outcome) and too_slow and undone
 
 
+@forgiven(a_play=1, a_thousand=0.5)
+def on_its_way_when_replaced(outcome: Outcome, jobs: list[Created]) -> bool:
+    """A request that arrives late, after another create of its run was answered, and that Job was
+    replaced and deleted, which frees the name: its Job is deleted when a watch or a list shows it,
+    and may have ended by then."""
+    replaced, arrived = jobs[-2:]
+    replaces = any(
+        one["spec"].get("concurrencyPolicy") == "Replace" for one in outcome.specs[arrived.uid]
+    )
+    freed = replaced.deleted_at is not None and replaced.deleted_at <= arrived.at
+    undone = arrived.deleted_at is not None and arrived.deleted_at < arrived.at + 60
+    once = [job.attempt for job in jobs] == [*range(1, len(jobs)), replaced.attempt]
+    return "late" in faults_of(outcome) and replaces and freed and undone and once
+
+
 @forgiven(a_play=30, a_thousand=45)
 def given_up_as_too_slow(outcome: Outcome, uid: str) -> bool:
     """A Job that did not start within pendingDeadlineSeconds has failed, and with faults it may be

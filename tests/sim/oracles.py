@@ -107,6 +107,7 @@ def _one_job_per_run(outcome: Outcome) -> Iterator[str]:
             or forgiven.twin_did_not_see_it(outcome, jobs)
             or forgiven.on_its_way_when_all_went(outcome, jobs)
             or forgiven.on_its_way_when_too_slow(outcome, jobs)
+            or forgiven.on_its_way_when_replaced(outcome, jobs)
         ):
             made = ", ".join(f"r{job.attempt} at {job.at:.3f} by {job.who}" for job in jobs)
             yield f"{where}: attempts {attempts}, not one Job each: {made}"
@@ -278,7 +279,8 @@ def _verdicts_are_true(outcome: Outcome) -> Iterator[str]:
 
 def _verdict_is_true(outcome: Outcome, uid: str, row: Json, jobs: list[Created]) -> Iterator[str]:
     state, reason = row["state"], row.get("reason")
-    job = max(jobs, key=lambda job: job.attempt, default=None)
+    # Of two Jobs of one attempt, which another oracle finds or forgives, the later one counts.
+    job = max(jobs, key=lambda job: (job.attempt, job.at), default=None)
     if job is None:
         if state in ("succeeded", "running"):
             yield f"{state}, but has no Job"

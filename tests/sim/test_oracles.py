@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from random import Random
+
 import pytest
 from tests.sim import forgiven
+from tests.sim.network import Storm
 from tests.sim.oracles import violations
 from tests.sim.outcome import Outcome
 from tests.sim.play import play
@@ -11,6 +15,7 @@ from tests.sim.scenario import TWENTY, right, world
 from tests.sim.world import Deed, create, delete, every, patch, template
 
 from evenkeel.app import Operator
+from evenkeel.kube.events import Events
 from evenkeel.kube.status_sync import StatusSync
 
 STORY = world(create(1, "a", TWENTY), create(1, "b", TWENTY), delete(10, "b"))
@@ -30,6 +35,30 @@ def test_what_a_deleted_schedule_leaves_in_memory_is_found(monkeypatch: pytest.M
     found = violations(play(STORY))
 
     assert "left over at the end: 2 status sync: times of writes, at most 1 expected" in found
+
+
+def test_events_that_are_never_sent_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Events, "_next", lambda self: (None, 3600.0))
+
+    (found,) = violations(play(world(create(1, "a", TWENTY))))
+
+    assert "events: Events that wait, at most 0 expected" in found
+
+
+def test_a_job_that_came_late_and_stays_is_found() -> None:
+    """Of a run that was replaced: forgiven only where it is deleted."""
+    spec = every(20, concurrencyPolicy="Replace")
+    outcome = right(play(world(create(1, "a", spec))))
+    play_ = outcome.processes[0].play
+    play_.weather = Storm(Random(1), until_s=0.0, calls={"late": 0.1}, watches={}, events={})
+    first = outcome.jobs_of("a")[0]
+    first.deleted_at = first.at + 1
+    late = replace(first, at=first.at + 3, deleted_at=first.at + 9)
+
+    outcome.jobs["late"] = late
+    assert not any("not one Job each" in wrong for wrong in violations(outcome))
+    late.deleted_at = None
+    assert any("not one Job each" in wrong for wrong in violations(outcome))
 
 
 def test_a_number_that_no_oracle_knows_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
