@@ -68,7 +68,7 @@ def test_a_placed_interval_keeps_its_phase_through_any_number_of_restarts() -> N
     first, *_ = dues(outcome)
     assert 1 < first <= 1 + 25 + 10  # the first is no sooner than a run is prepared
     assert dues(outcome) == list(range(first, 295, 25))
-    phases = {status["placement"]["anchor"] for _, status in statuses(outcome)}
+    phases = {status["placement"]["anchor"] for _, status in statuses(outcome)[1:]}
     assert len(phases) == 1
 
 
