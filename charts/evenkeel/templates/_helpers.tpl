@@ -68,7 +68,7 @@ deletion of their owner.
 {{- define "evenkeel.rules" -}}
 - apiGroups: [evenkeel.dev]
   resources: [scheduledjobs]
-  verbs: [get, list, watch]
+  verbs: [list, watch]
 - apiGroups: [evenkeel.dev]
   resources: [scheduledjobs/status]
   verbs: [patch]

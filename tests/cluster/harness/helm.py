@@ -47,7 +47,7 @@ def helm(
             text=True,
             check=False,
             timeout=timeout,
-            env=_environment(kubeconfig),
+            env=environment(kubeconfig),
         )
     except subprocess.TimeoutExpired as error:
         raise HarnessError(
@@ -68,7 +68,8 @@ def _home() -> tempfile.TemporaryDirectory[str]:
     return tempfile.TemporaryDirectory(prefix="evenkeel-helm-")
 
 
-def _environment(kubeconfig: Path | None) -> dict[str, str]:
+def environment(kubeconfig: Path | None) -> dict[str, str]:
+    """That of a helm which knows nothing of this machine's user."""
     home = Path(_home().name)
     return {
         **{name: text for name, text in os.environ.items() if not name.startswith("HELM_")},
