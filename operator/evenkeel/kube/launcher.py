@@ -81,7 +81,8 @@ class Launcher:
         self._bodies: dict[tuple[RunId, int], tuple[str, bytes]] = {}
         self._lanes: Lanes[Launch] = Lanes()
         self._queued: set[tuple[RunId, int]] = set()
-        """In their lanes, or waiting for the status that announces them: no create was sent."""
+        """No create of these was sent: they wait in their lanes, for the status that announces
+        them, or for the end of this step."""
         self._unwanted: set[tuple[RunId, int]] = set()
         """Of these, those that were withdrawn."""
         self._gate = gate or Gate(clock)
@@ -218,8 +219,6 @@ class Launcher:
                 break
             if self._is_put_back(effect):
                 continue
-            if not effect.announced:
-                self._queued.discard((effect.run, effect.attempt))
             place = self._places.take(effect.schedule.ns)
             self._creates.spawn(self._orchestrate(effect, place))
         if opens_s:
@@ -248,19 +247,18 @@ class Launcher:
         schedule = effect.schedule
         name, body = self._rendered(effect)
         ref = JobRef(schedule.ns, name)
-        if effect.announced:
-            stored = await self._announce(schedule.uid, effect.announced)
-            if stored and self._is_put_back(effect):
-                return False
-            self._queued.discard((effect.run, effect.attempt))
-            self._unwanted.discard((effect.run, effect.attempt))
-            if not stored:
-                message = (
-                    "the status that announces this Job could not be stored, and its ttl may end it"
-                )
-                why = Why.STATUS_NOT_WRITTEN
-                await self._tell(effect, ref, Verdict.HELD, reason=why, message=message)
-                return False
+        stored = not effect.announced or await self._announce(schedule.uid, effect.announced)
+        if stored and self._is_put_back(effect):
+            return False
+        self._queued.discard((effect.run, effect.attempt))
+        self._unwanted.discard((effect.run, effect.attempt))
+        if not stored:
+            message = (
+                "the status that announces this Job could not be stored, and its ttl may end it"
+            )
+            why = Why.STATUS_NOT_WRITTEN
+            await self._tell(effect, ref, Verdict.HELD, reason=why, message=message)
+            return False
         sent_at, began = self._clock.now(), self._clock.monotonic()
         try:
             reply = await self._api.call("POST", jobs_path(ref.ns), body=body)

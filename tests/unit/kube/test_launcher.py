@@ -108,6 +108,29 @@ def test_a_run_let_go_while_it_waits_is_not_created():
     assert PutBack(launches(2)[1].run, 1) in desk.reports()
 
 
+def test_a_run_let_go_in_the_step_that_launched_it_is_not_created():
+    """A catch-up of a hundred runs under Replace launches each, and cancels all but the last."""
+    desk, api = Desk(), ScriptedApi([CREATED])
+    *replaced, last = launches(100)
+
+    async def scenario(clock):
+        it = launcher(api, clock, desk)
+        for effect in replaced:
+            it.launch(effect)
+            it.withdraw(Withdraw(effect.run, 1))
+        it.launch(last)
+        await asyncio.sleep(10)
+        assert it.sizes()["withdrawn creates"] == 0
+
+    virtually(scenario)
+    reports = desk.reports()
+    assert {report.run for report in reports if isinstance(report, PutBack)} == {
+        effect.run for effect in replaced
+    }
+    assert [report.run for report in reports if isinstance(report, CreateResult)] == [last.run]
+    assert len(api.calls) == 1
+
+
 def test_a_run_let_go_while_its_status_is_being_stored_is_not_created():
     """A catch-up under Replace: each run but the last was cancelled before its Job was created."""
     desk, api = Desk(), ScriptedApi([CREATED])
