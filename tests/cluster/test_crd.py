@@ -268,6 +268,7 @@ STATUS: Json = {
         "waiting": [
             {"due": "2026-01-01T00:00:00Z", "kind": "s", "attempt": 1, "reason": "launching"}
         ],
+        "unnamedActive": 3,
         "templateHash": "t",
     },
     "placement": {"anchor": "2026-01-01T00:00:00Z", "slot": "14:15", "load": 2.5},

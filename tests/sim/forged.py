@@ -39,7 +39,7 @@ def parts(rng: Random, now: float) -> Iterator[Json]:
         {"conditions": [_condition(n, moment()) for n in range(rng.choice((1, 16, 20)))]},
         {"counts": dict.fromkeys(("succeeded", "failed", "lost"), rng.choice((-5, 2**53)))},
         {"consecutiveFailures": rng.choice((-1, 5, 2**63 - 1))},
-        {"activeCount": rng.choice((-1, 49, 2**53))},
+        _active_count(rng.choice((-1, 49, 2**53))),
         {"active": [{"name": f"nobody-{n}", "namespace": "other"} for n in range(50)]},
         {"pause": {"since": moment(), "by": "nobody", "reason": "x" * 2_000}},
         {"placement": _placement(rng, moment)},
@@ -50,6 +50,10 @@ def parts(rng: Random, now: float) -> Iterator[Json]:
         {key: moment() for key in ("lastScheduleTime", "lastSuccessfulTime", "countsSince")},
     ]
     yield from rng.sample(candidates, rng.randint(3, len(candidates)))
+
+
+def _active_count(count: int) -> Json:
+    return {"activeCount": count, "internal": {"unnamedActive": count}}
 
 
 def _kept(name: str, value: Any) -> Json:

@@ -169,6 +169,8 @@ class Memory:
     waiting: tuple[WaitingRun, ...] = ()
     active: tuple[JobRef, ...] = ()
     active_count: int = 0
+    unnamed_active: int = 0
+    """Of the active runs up to the mark, those that `active` has no room for."""
     record: Record = field(default_factory=Record)
     template_hash: str = ""
     conditions: Mapping[str, Condition] = field(default_factory=dict)
@@ -212,6 +214,7 @@ def parse(raw: object, *, version: str = "") -> Memory:
         waiting=tuple(_rows(internal.get("waiting"), _waiting, WAITING_COUNT)),
         active=tuple(_rows(status.get("active"), _active, ACTIVE_COUNT)),
         active_count=_count(status.get("activeCount")),
+        unnamed_active=_count(internal.get("unnamedActive")),
         record=Record(
             recent=_rows(status.get("recent"), _recent, RECENT_COUNT),
             counts=_counts(_mapping(status.get("counts"))),
@@ -262,6 +265,7 @@ def render(memory: Memory, shown: Shown, *, ns: str) -> dict[str, Any]:
             "suspendedSince": _show(memory.suspended_since),
             "resumedAt": _show(memory.resumed_at),
             "waiting": [_show_waiting(row) for row in memory.waiting[:WAITING_COUNT]],
+            "unnamedActive": memory.unnamed_active or None,
             "templateHash": memory.template_hash or None,
         },
     }

@@ -94,6 +94,10 @@ class Internal(Known):
         max_length=WAITING_COUNT,
         description="Runs that are announced, queued, held or between two attempts.",
     )
+    unnamed_active: int | None = Field(
+        default=None,
+        description="Of the active runs up to the mark, those that active has no room for.",
+    )
     template_hash: str | None = Field(
         default=None, description="The template TemplateAccepted speaks of."
     )

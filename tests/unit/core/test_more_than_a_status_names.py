@@ -166,3 +166,25 @@ def test_of_more_running_than_active_names_those_that_vanish_unseen_are_lost():
     assert forgotten(world) == 0
     world.crash(for_s=5)
     assert world.counts() == {"lost": 3}
+
+
+def test_runs_above_the_mark_that_active_has_no_room_for_are_not_lost():
+    """A process died in a catch-up before a status told of it. The next one adopts the Jobs that
+    there are, and creates of earlier due times hold the mark back when it dies as well."""
+
+    def the_later_half(launch):
+        return created(launch) if launch.run.due > instant("11:00") else nothing(launch)
+
+    seen = every(60, missed_runs=MissedRuns.ALL, catch_up_limit=1000)
+    world = World().see(seen)
+    world.writes, world.answering = False, the_later_half
+    world.crash(for_s=120 * 60 + 5)
+    world.writes, world.answering = True, nothing
+    world.crash(for_s=5)
+    assert world.status()["activeCount"] == 60
+    assert world.status()["internal"]["mark"] < "2026-03-02T10:01:00Z"
+    world.answering = created
+    world.crash(for_s=5).run_until(world.now + 5)
+    assert world.counts() == {}
+    assert len(world.alive()) == 120
+    assert forgotten(world) == 0

@@ -175,6 +175,7 @@ def test_the_status_has_the_promised_fields() -> None:
         "suspendedSince",
         "resumedAt",
         "waiting",
+        "unnamedActive",
         "templateHash",
     }
     bounds = {

@@ -96,7 +96,7 @@ def take_over(turn: Turn, entry: Entry, facts: Iterable[JobFact]) -> None:
             _wait_on(turn, entry, past, run, row)
     for run in sorted(past.vanished - spoken_for):
         _mark_lost(turn, entry, past, run)
-    if len(past.memory.active) >= ACTIVE_COUNT:
+    if past.memory.unnamed_active and len(past.memory.active) >= ACTIVE_COUNT:
         _count_unnamed_as_lost(turn, entry, past, spoken_for - ended)
 
 
@@ -211,12 +211,13 @@ def _mark_lost(turn: Turn, entry: Entry, past: _Past, run_id: RunId) -> None:
 
 def _count_unnamed_as_lost(turn: Turn, entry: Entry, past: _Past, followed: set[RunId]) -> None:
     """A status counts more active runs than it names. Of those whose Jobs are gone nobody knows
-    any more which they were; that they were is counted."""
+    any more which they were; that they were is counted. What is due after the mark is found from
+    there."""
     memory, mark = past.memory, past.memory.mark or 0
     found = sum(
         run.due <= mark and run not in past.active and run not in past.waiting for run in followed
     )
-    lost = memory.active_count - len(memory.active) - found
+    lost = memory.unnamed_active - found
     if lost <= 0:
         return
     last = mark or turn.second

@@ -34,6 +34,7 @@ def take_document(entry: Entry, *, now: float) -> Document:
 def document(entry: Entry, *, now: float) -> Document:
     """The status as it stands: what a restart needs of it, and what people are shown."""
     active = [run for run in entry.runs.values() if run.has_job]
+    mark = entry.mark or 0
     memory = Memory(
         mark=entry.mark,
         timing=entry.timing,
@@ -44,6 +45,7 @@ def document(entry: Entry, *, now: float) -> Document:
         waiting=tuple(entry.waiting[:WAITING_COUNT]),
         active=tuple(_reference(entry, run) for run in active[:ACTIVE_COUNT]),
         active_count=len(active),
+        unnamed_active=sum(run.id.due <= mark for run in active[ACTIVE_COUNT:]),
         record=entry.record,
         template_hash=entry.template_hash,
         conditions=entry.conditions,
