@@ -29,7 +29,8 @@ EVENTS_AT_ONCE = 10
 
 
 JUST_NOW_S = 5
-"""Creates of what came due this shortly before the end may be under way."""
+"""Creates of what came due, or failed and is tried again, this shortly before the end may be under
+way."""
 
 
 RUNS_LIMIT = 150
@@ -109,6 +110,7 @@ def _limits(outcome: Outcome, sizes: dict[str, int]) -> dict[str, int]:
     # and its schedule be deleted before.
     planned_for = len(outcome.schedules) if "wall" in outcome.world.tags else schedules
     due_just_now = sum(due > left.now - JUST_NOW_S for _, due in left.active)
+    due_just_now += sum(job.ended_at > now - JUST_NOW_S for job in outcome.jobs.values())  # retries
     return {
         "scheduler: schedules": exist + sum(at > now - 60 for at in outcome.deleted.values()),
         "scheduler: schedules not admitted": 0,

@@ -22,6 +22,7 @@ from tests.sim.reading import (
     active_in,
     alive,
     every_timing_was_told,
+    faults_of,
     has_pending_deadline,
     is_halted,
     mark_of,
@@ -163,12 +164,16 @@ def _never_backwards(outcome: Outcome) -> Iterator[str]:
     for uid, stored in outcome.statuses.items():
         if forgiven.status_was_forged(outcome, uid):
             continue
+        stored_first: dict[Instant, float] = {}
         for (stored_at, old), (at, new) in itertools.pairwise(stored):
             where = f"{name_of(outcome, uid)} at {at - outcome.world.base:.3f}"
             mark, newer = mark_of(old) or 0, mark_of(new) or 0
             # It may stand ahead of its time, and an edit, suspend or pause takes it back to theirs.
             # To a process that begins by a clock that was set back, a mark ahead counts as now.
-            if newer < min(mark, int(stored_at)) and not forgiven.clock_was_set(outcome):
+            # A write that arrives late is of the time at which its mark was stored first.
+            if mark not in stored_first or "late" not in faults_of(outcome):
+                stored_first[mark] = stored_at
+            if newer < min(mark, int(stored_first[mark])) and not forgiven.clock_was_set(outcome):
                 yield f"{where}: mark went back from {mark} to {newer}"
             if newer > at + PRE_SCHEDULE_S and not forgiven.clock_was_set(outcome):
                 yield f"{where}: mark is {newer - at:.3f} s ahead"
@@ -300,7 +305,9 @@ def _verdict_is_true(outcome: Outcome, uid: str, row: Json, jobs: list[Created])
         too_slow = gave_up and has_pending_deadline(outcome, uid)
         if not too_slow or (job.deleted_at is None and not forgiven.started_too_late(outcome, job)):
             yield f"failed, but {job.name} is {job.ended or 'running'}"
-    if state == "lost" and job.deleted_at is None:
+    # What became of a later attempt's create may be unknown: no Job of that attempt is there.
+    is_of_later = row["attempt"] > job.attempt and reason == "outcome_unknown"
+    if state == "lost" and job.deleted_at is None and not is_of_later:
         yield f"lost, but {job.name} exists"
     if state == "running" and job.ended and job.ended_at < outcome.now - QUIET_S:
         yield f"running, but {job.name} {job.ended} long ago"
@@ -447,6 +454,9 @@ def _quiet_for_s(outcome: Outcome, uid: str, said: Json) -> float:
     times = [read_instant(row[k]) for row in said["recent"] for k in TIMES if row.get(k)]
     times += [due for owner, due in left.active if owner == uid]
     ages = [left.now - time for time in times if time <= left.now]
+    # By the server's clock: ours may be another.
+    mine = [job for job in outcome.jobs.values() if job.uid == uid]
+    ages += [outcome.now - (job.deleted_at or job.ended_at or job.at) for job in mine]
     if uid in outcome.statuses:
         ages.append(outcome.now - outcome.statuses[uid][-1][0])
     return min(ages, default=float("inf"))

@@ -145,6 +145,8 @@ def timings_in_force(outcome: Outcome, uid: str) -> list[tuple[Any, Instant, Ins
             continue
         timing = with_its_phase(told, status)
         since = read_instant(since_of(status) or "")
+        if timing is not told and timing is not None:
+            since = max(since, read_instant(status["placement"]["placedAt"]))
         if passed - since > PRE_SCHEDULE_S:
             since = passed  # no edit takes a mark back so far
         since = max(since, since_created)
@@ -152,8 +154,6 @@ def timings_in_force(outcome: Outcome, uid: str) -> list[tuple[Any, Instant, Ins
             if spans:
                 spans[-1] = (*spans[-1][:2], min(spans[-1][2], since))
             continue
-        if timing is not told:
-            since = max(since, read_instant(status["placement"]["placedAt"]))
         if spans and spans[-1][2] == EVER and timing_hash(spans[-1][0]) == timing_hash(timing):
             continue
         if spans:
