@@ -38,8 +38,10 @@ a placed interval ran before its schedule's creation where a clock    42401, 431
 a catch-up of runs with a short ttl wrote the status for each create  42527
 Jobs of a catch-up failed by their pendingDeadlineSeconds seconds     21590
   after their create, where the clock was ahead of the API server's
-a run that Replace cancelled while its status was being stored got a  30827
-  Job all the same
+a run that Replace cancelled before its create was sent got a Job all  30827
+  the same
+runs after the mark, of which a status names fifty, were counted as    53891, 57183
+  lost although their Jobs were there
 """
 
 import pytest
@@ -98,15 +100,27 @@ LATER = (
     42401,
     42527,
     43189,
+    53891,
+    57183,
 )
 MISREAD = (
+    863,
+    4284,
     4327,
     5329,
+    6447,
     22313,
     30060,
     30225,
     30570,
     31290,
+    53826,
+    54209,
+    55628,
+    56006,
+    56009,
+    57803,
+    59683,
 )
 """Right, and called wrong by the oracles."""
 
