@@ -28,7 +28,8 @@ def main(arguments: list[str] | None = None) -> int:
         elif asked.command == "status":
             _status(asked.name)
         else:
-            for part in asked.parts or build.PARTS:
+            usual = [name for name, part in build.PARTS.items() if part.usual]
+            for part in asked.parts or usual:
                 say(f"{part} is in {build.built(part)}")
     except HarnessError as error:
         say(str(error))

@@ -26,6 +26,13 @@ KUBERNETES = "v1.36.3"
 HELM = "v4.3.1"
 SAY_SECONDS = 12
 _VERSION = "k8s.io/component-base/version"
+_KUBERNETES_LINK = (
+    *("-s", "-w"),
+    # Without these the API server calls itself v0.0.0, and clients choose by its version.
+    *("-X", f"{_VERSION}.gitVersion={KUBERNETES}"),
+    *("-X", f"{_VERSION}.gitMajor={KUBERNETES[1:].split('.')[0]}"),
+    *("-X", f"{_VERSION}.gitMinor={KUBERNETES[1:].split('.')[1]}"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +45,7 @@ class Part:
     module: Path | None = None
     link: tuple[str, ...] = ("-s", "-w")
     names: tuple[str, ...] = ()  # other names by which a module's program is called
+    usual: bool = True  # `build` without names builds it too
 
 
 PARTS = {
@@ -46,13 +54,7 @@ PARTS = {
         about="6 to 9 minutes on two cores",
         module=Path(__file__).parent / "controlplane",
         names=("kubectl",),
-        link=(
-            *("-s", "-w"),
-            # Without these the API server calls itself v0.0.0, and clients choose by its version.
-            *("-X", f"{_VERSION}.gitVersion={KUBERNETES}"),
-            *("-X", f"{_VERSION}.gitMajor={KUBERNETES[1:].split('.')[0]}"),
-            *("-X", f"{_VERSION}.gitMinor={KUBERNETES[1:].split('.')[1]}"),
-        ),
+        link=_KUBERNETES_LINK,
     ),
     "kwok": Part(
         version="v0.8.0", about="a minute or two", packages=("sigs.k8s.io/kwok/cmd/kwok",)
@@ -78,19 +80,34 @@ PARTS = {
         about="half a minute",
         packages=("github.com/norwoodj/helm-docs/cmd/helm-docs",),
     ),
+    # For whoever has Docker and no kind; the harness itself takes the one on the PATH.
+    "kind": Part(version="v0.33.0", about="a minute", packages=("sigs.k8s.io/kind",), usual=False),
+    # In kind's node image, where that cannot be pulled.
+    "kubeadm": Part(
+        version=KUBERNETES,
+        about="2 minutes",
+        module=Path(__file__).parent / "kubeadm",
+        link=_KUBERNETES_LINK,
+        usual=False,
+    ),
 }
 
 
 def built(part: str) -> Path:
     """The directory with the programs of `part`, built if they are not there yet."""
-    recipe = PARTS[part]
-    target = cache() / f"{part}-{recipe.version}" / _key(recipe)
+    recipe, target = PARTS[part], place(part)
     if target.is_dir():
         return target
     with locks.held(cache() / f"{part}.lock", waiting_for=f"another build of {part}"):
         if not target.is_dir():  # somebody else may have built it while we waited
             _build(part, recipe, target)
     return target
+
+
+def place(part: str) -> Path:
+    """That directory, whether it is there or not."""
+    recipe = PARTS[part]
+    return cache() / f"{part}-{recipe.version}" / _key(recipe)
 
 
 def cache() -> Path:

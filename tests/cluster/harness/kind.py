@@ -41,29 +41,35 @@ def asks() -> dict[str, Any]:
 
 
 def prepare() -> None:
-    """What takes minutes once: pulls the node image, and builds kubectl if there is none."""
+    """What takes minutes once: the node image is pulled or built, and kubectl, if there is none."""
     existing.kubectl()
-    kind_node_image.pull()
+    kind_node_image.chosen()
 
 
 def start(found: State) -> Cluster:
-    kind_node_image.pull()
+    image = kind_node_image.chosen()
     say(f"creating a cluster by kind, {_name(found)}: half a minute or more")
     # What an earlier run left under this name, its state lost with /tmp at a restart.
     _delete(found)
     _kind(
         *("create", "cluster", "--name", _name(found), "--config", str(CONFIG)),
         *("--kubeconfig", str(_kubeconfig(found))),
+        *(("--image", image) if image else ()),
     )
     cluster = KindCluster(found)
     # Not `kind create --wait`: it succeeds when the time is up, whether the node is ready or not.
-    ready = ("wait", "node", "--all", "--for=condition=Ready", f"--timeout={READY_SECONDS}s")
-    waited = cluster.kubectl(*ready, check=False, timeout=READY_SECONDS + 60)
-    if waited.returncode != 0:
-        raise HarnessError(
-            f"the node of {_name(found)} was not ready after {READY_SECONDS} seconds:"
-            f" {waited.stderr.strip()}"
-        )
+    # Without kube-proxy no Pod reaches the API server.
+    for ready in (
+        ("wait", "node", "--all", "--for=condition=Ready"),
+        ("-n", "kube-system", "rollout", "status", "daemonset", "-l", "k8s-app=kube-proxy"),
+    ):
+        wait = (*ready, f"--timeout={READY_SECONDS}s")
+        waited = cluster.kubectl(*wait, check=False, timeout=READY_SECONDS + 60)
+        if waited.returncode != 0:
+            raise HarnessError(
+                f"the node of {_name(found)} was not ready after {READY_SECONDS} seconds:"
+                f" {waited.stderr.strip()}"
+            )
     return cluster
 
 
