@@ -9,7 +9,7 @@ PYTEST_FLAGS ?=
 WORKERS ?= 3
 
 .DEFAULT_GOAL := help
-.PHONY: help test test-all test-newer-python lint format bench cluster cluster-down run image e2e sim crds chart test-chart clean
+.PHONY: help test test-all test-newer-python lint format bench cluster cluster-down run image e2e sim crds chart test-chart clean test-unit test-sim
 
 help: ## this list
 	@grep -E '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## /  \1\t/' | expand -t 22
@@ -43,6 +43,12 @@ format: $(VENV)/ready ## let ruff format and mend
 test: lint ## what CI runs: lint and every suite but its long forms
 	$(HARNESS) build
 	$(BIN)/python -m pytest -n $(WORKERS) -m "not long" $(PYTEST_FLAGS)
+
+test-unit: $(VENV)/ready ## the pure packages
+	$(BIN)/python -m pytest -n $(WORKERS) -m "not long" tests/unit $(PYTEST_FLAGS)
+
+test-sim: $(VENV)/ready ## the whole operator on a virtual clock
+	$(BIN)/python -m pytest -n $(WORKERS) -m "not long" tests/sim $(PYTEST_FLAGS)
 
 test-all: lint ## lint and every suite, the long forms too
 	$(HARNESS) build

@@ -90,6 +90,11 @@ PARTS = {
         link=_KUBERNETES_LINK,
         usual=False,
     ),
+    "actionlint": Part(
+        version="v1.7.12",
+        about="half a minute",
+        packages=("github.com/rhysd/actionlint/cmd/actionlint",),
+    ),
 }
 
 
