@@ -9,7 +9,7 @@ PYTEST_FLAGS ?=
 WORKERS ?= 3
 
 .DEFAULT_GOAL := help
-.PHONY: help test test-all test-newer-python lint format bench cluster cluster-down run image e2e sim crds chart test-chart clean test-unit test-sim
+.PHONY: help test test-unit test-sim test-chart test-all test-newer-python lint format bench cluster cluster-down run image e2e sim crds chart clean
 
 help: ## this list
 	@grep -E '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## /  \1\t/' | expand -t 22

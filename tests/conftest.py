@@ -5,7 +5,7 @@
 a fake node, on which Jobs finish; `node_cluster` has a real one, on which Pods run: ours, kind's,
 or that of the named kubeconfig. `namespace` is in whichever of them the test asks for. With
 EVENKEEL_TEST_CLUSTER=NAME they are found or started under that name and left running, which saves
-the start when one test is run again and again.
+the start when one test is run again and again. `helm` runs helm.
 """
 
 from __future__ import annotations
@@ -14,13 +14,16 @@ import os
 import secrets
 import signal
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
-from tests.cluster.harness import Cluster, HarnessError, images, node, prepare, start
+from tests.cluster.harness import Cluster, HarnessError, build, images, node, prepare, start
 from tests.cluster.harness.cluster import Pods
+from tests.cluster.harness.helm import Helm, program
+from tests.cluster.harness.helm import helm as run_helm
 from tests.cluster.harness.report import say
 
 KEPT = os.environ.get("EVENKEEL_TEST_CLUSTER")
@@ -67,6 +70,9 @@ def pytest_collection_finish(session: pytest.Session) -> None:
             _prepare("kwok")
         if "node_cluster" in wanted:
             _prepare("node")
+        for part in {"helm", "helm-docs"} & {name.replace("_", "-") for name in wanted}:
+            with suppress(HarnessError):  # the fixture tells it to the tests that need it
+                build.built(part)
 
 
 def _prepare(pods: Pods, *, own: bool = False) -> None:
@@ -106,6 +112,18 @@ def node_cluster() -> Iterator[Cluster]:
         if found.kind == "kind":  # our own has it from the start
             images.give_busybox(found)
         yield found
+
+
+@pytest.fixture(scope="session")
+def helm() -> Helm:
+    """`helm("template", ...)`, by the words of harness/helm.py."""
+    program()
+    return run_helm
+
+
+@pytest.fixture(scope="session")
+def helm_docs() -> Path:
+    return build.built("helm-docs")
 
 
 @pytest.fixture

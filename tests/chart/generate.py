@@ -38,7 +38,7 @@ metadata:
   {{- if or .Values.crds.keep .Values.crds.annotations }}
   annotations:
     {{- $keep := ternary (dict "helm.sh/resource-policy" "keep") dict .Values.crds.keep }}
-    {{- merge dict $keep .Values.crds.annotations | toYaml | nindent 4 }}
+    {{- merge dict $keep (.Values.crds.annotations | default dict) | toYaml | nindent 4 }}
   {{- end }}
 """
 

@@ -23,6 +23,12 @@ What values.schema.json cannot refuse in plain words. Included once, by the Depl
 {{- if not (or .Values.serviceAccount.create .Values.serviceAccount.name) -}}
 {{- fail "serviceAccount.name: name the ServiceAccount that is there, or let the chart create one (serviceAccount.create)" -}}
 {{- end -}}
+{{- range $key := list "interval" "scrapeTimeout" -}}
+{{- $value := index $.Values.serviceMonitor $key -}}
+{{- if and $value (not (regexMatch "^([0-9]+(ms|s|m|h))+$" $value)) -}}
+{{- fail (printf "serviceMonitor.%s: %q is not a duration: write a number and a unit, such as 30s" $key $value) -}}
+{{- end -}}
+{{- end -}}
 {{- range .Values.extraEnv -}}
 {{- if eq .name "EVENKEEL_HEALTH_LISTEN" -}}
 {{- fail "extraEnv: EVENKEEL_HEALTH_LISTEN is set by the chart, whose probes and Service need it: see listenHost" -}}
@@ -30,7 +36,7 @@ What values.schema.json cannot refuse in plain words. Included once, by the Depl
 {{- fail "extraEnv: write the chart's own value namespaces instead of EVENKEEL_NAMESPACES: the chart makes a Role in each of them" -}}
 {{- end -}}
 {{- end -}}
-{{- include "evenkeel.checkConfig" .Values.config -}}
+{{- include "evenkeel.checkConfig" (.Values.config | default dict) -}}
 {{- end -}}
 
 {{/* Settings that the chart sets itself, and rules between two settings. The operator has the same rules. */}}

@@ -49,7 +49,12 @@ app.kubernetes.io/instance: {{ .Release.Name }}
       "app.kubernetes.io/version" (.Chart.AppVersion | replace "+" "_" | trunc 63 | trimSuffix "-")
       "app.kubernetes.io/managed-by" .Release.Service
       "app.kubernetes.io/part-of" "evenkeel" -}}
-{{- merge dict $own .Values.commonLabels $standard | toYaml -}}
+{{- merge dict $own (.Values.commonLabels | default dict) $standard | toYaml -}}
+{{- end -}}
+
+{{/* The settings file. `config: null`, as YAML reads a `config:` with nothing after it, is an empty one. */}}
+{{- define "evenkeel.config" -}}
+{{- .Values.config | default dict | toYaml -}}
 {{- end -}}
 
 {{- define "evenkeel.image" -}}

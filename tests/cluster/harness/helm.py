@@ -13,11 +13,25 @@ import os
 import subprocess
 import tempfile
 from pathlib import Path
+from typing import Protocol
 
 from . import build
 from .report import HarnessError
 
 CHART = Path(__file__).parents[3] / "charts" / "evenkeel"
+
+
+class Helm(Protocol):
+    """The function `helm` below, as a fixture hands it to tests."""
+
+    def __call__(
+        self,
+        *args: str,
+        kubeconfig: Path | None = None,
+        input: str | None = None,
+        check: bool = True,
+        timeout: float = 300,
+    ) -> subprocess.CompletedProcess[str]: ...
 
 
 def write_readme(chart: Path) -> None:

@@ -1,0 +1,211 @@
+"""The chart's files: what is generated is up to date, and the schema knows exactly the values."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import tarfile
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from tests.chart import generate
+from tests.chart.rendered import FULL, Json, render
+from tests.cluster.harness.helm import CHART, Helm
+
+from evenkeel.resource.crd import crd
+
+SCHEMA: Json = json.loads((CHART / "values.schema.json").read_text())
+DEFAULTS: Json = yaml.safe_load((CHART / "values.yaml").read_text())
+
+# Labels and the like, whose keys users choose, and parts of a Pod, whose keys Kubernetes knows.
+FREE = {
+    *("global", "commonLabels", "podLabels", "podAnnotations", "deploymentAnnotations"),
+    *("crds.annotations", "serviceAccount.annotations", "metrics.service.annotations"),
+    *("serviceMonitor.labels", "serviceMonitor.annotations", "nodeSelector"),
+    *("resources.requests", "resources.limits", "resources.claims[]"),
+    *("podSecurityContext", "securityContext", "affinity", "tolerations[]", "dnsConfig"),
+    *("extraEnv[].valueFrom", "extraVolumes[]", "extraVolumeMounts[]", "extraObjects[]"),
+    *("serviceMonitor.relabelings[]", "serviceMonitor.metricRelabelings[]"),
+    *("networkPolicy.ingressFrom[]", "networkPolicy.dnsTo[]", "networkPolicy.apiServerTo[]"),
+    "networkPolicy.extraEgress[]",
+}
+
+
+def test_the_version_is_the_operators() -> None:
+    chart = yaml.safe_load((CHART / "Chart.yaml").read_text())
+    project = tomllib.loads((CHART.parents[1] / "pyproject.toml").read_text())["project"]
+
+    assert chart["version"] == chart["appVersion"] == project["version"]
+
+
+def test_what_is_generated_is_up_to_date(helm_docs: Path, tmp_path: Path) -> None:
+    fresh = tmp_path / "evenkeel"
+    shutil.copytree(CHART, fresh)
+
+    generate.generate(fresh, readme=True)
+
+    assert _contents(fresh) == _contents(CHART), "run: make chart"
+
+
+def test_a_crd_that_holds_braces_is_no_template(helm: Helm, tmp_path: Path) -> None:
+    braces = '{{ .Values.secret }} and "{{ "'
+    described = json.dumps(f"An expression such as {braces}.")
+    document = f"apiVersion: v1\nkind: X\nmetadata: {{name: x}}\nspec: {{text: {described}}}\n"
+    chart = tmp_path / "evenkeel"
+    shutil.copytree(CHART, chart)
+    (chart / "templates" / "crd-scheduledjobs.yaml").write_text(generate.crd_template(document))
+
+    shown = helm("template", str(chart), "--show-only", "templates/crd-scheduledjobs.yaml").stdout
+
+    assert yaml.safe_load(shown)["spec"]["text"] == f"An expression such as {braces}."
+
+
+def test_the_rendered_crd_is_that_of_the_models(helm: Helm) -> None:
+    rendered = render(helm).one("CustomResourceDefinition")
+
+    metadata = rendered.pop("metadata")
+    expected = crd()
+    assert metadata["name"] == expected.pop("metadata")["name"]
+    assert set(metadata) == {"name", "labels", "annotations"}
+    assert rendered == expected
+
+
+def test_the_crd_is_kept_only_if_asked_for(helm: Helm) -> None:
+    keep = {"helm.sh/resource-policy": "keep"}
+    given = {"example.com/a": "b"}
+
+    def annotations(**crds: Any) -> Any:
+        metadata = render(helm, {"crds": crds}).one("CustomResourceDefinition")["metadata"]
+        return metadata.get("annotations")
+
+    assert annotations() == keep
+    assert annotations(annotations=given) == keep | given
+    assert annotations(keep=False, annotations=given) == given
+    assert annotations(keep=False) is None
+    assert "CustomResourceDefinition" not in {
+        kind for kind, _, _ in render(helm, {"crds": {"enabled": False}}).names()
+    }
+
+
+def test_the_crd_fits_an_annotation_with_room_to_spare(helm: Helm) -> None:
+    rendered = render(helm).one("CustomResourceDefinition")
+
+    assert len(json.dumps(rendered, separators=(",", ":"))) < 200_000
+
+
+def test_the_schema_is_closed_but_for_what_users_name_themselves() -> None:
+    open_ones = {
+        path for path, schema in _objects(SCHEMA) if schema.get("additionalProperties") is not False
+    }
+
+    assert open_ones == FREE
+
+
+def test_the_schema_and_values_yaml_have_the_same_values() -> None:
+    known = {path.partition("[]")[0] for path, _ in _leaves(SCHEMA)}
+    known = {path for path in known if not path.startswith(("global", "config."))} | {"config"}
+    written = {_within(path, known) for path, _ in _paths(DEFAULTS)}
+
+    probes = {f"{name}Probe.initialDelaySeconds" for name in ("startup", "liveness", "readiness")}
+    assert known - written == {"resources.claims"} | probes  # Kubernetes' own defaults are right
+    assert written <= known
+
+
+def test_the_full_values_set_every_value_to_another_than_its_default() -> None:
+    known = {path for path, _ in _leaves(SCHEMA)}
+    refused = {f"config.{name}" for name in generate.SET_BY_THE_CHART}
+    full = dict(_paths(FULL))
+    default = dict(_paths(DEFAULTS))
+
+    assert {_within(path, known) for path in full} | refused == known | {"global"}
+    same = {path for path, value in full.items() if default.get(path, ...) == value}
+    assert same <= {
+        # `restricted` wants these, and a Pod that it refuses would prove nothing.
+        *("podSecurityContext.runAsNonRoot", "securityContext.allowPrivilegeEscalation"),
+        *("securityContext.readOnlyRootFilesystem", "securityContext.capabilities.drop"),
+    }
+
+
+def test_every_value_is_described_in_the_readme() -> None:
+    rows = re.findall(r"^\| (\S+) \| \w+ \| (.+) \| (.*) \|$", _readme(), flags=re.MULTILINE)
+
+    assert len(rows) > 50
+    assert [name for name, _, said in rows if not said] == []
+
+
+@pytest.mark.parametrize("values", [{}, FULL], ids=["default", "full"])
+def test_helm_lint_finds_nothing(helm: Helm, values: Json) -> None:
+    done = helm("lint", "--strict", str(CHART), "--values", "-", input=json.dumps(values))
+
+    assert "1 chart(s) linted, 0 chart(s) failed" in done.stdout
+    assert "[WARNING]" not in done.stdout
+
+
+def test_the_package_holds_the_chart_and_nothing_else(helm: Helm, tmp_path: Path) -> None:
+    helm("package", str(CHART), "--destination", str(tmp_path))
+
+    (package,) = tmp_path.iterdir()
+    with tarfile.open(package) as archive:
+        names = {name.partition("/")[2] for name in archive.getnames()}
+    ours = {str(path.relative_to(CHART)) for path in CHART.rglob("*") if path.is_file()}
+    assert names == ours - {"README.md.gotmpl"}
+
+
+def _readme() -> str:
+    return (CHART / "README.md").read_text()
+
+
+def _contents(folder: Path) -> dict[str, str]:
+    return {
+        str(path.relative_to(folder)): path.read_text()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file()
+    }
+
+
+def _objects(schema: Json, path: str = "") -> Iterator[tuple[str, Json]]:
+    """Every schema of the tree that takes a mapping, with its path."""
+    if "object" in schema.get("type", ()):
+        yield path, schema
+    for name, part in schema.get("properties", {}).items():
+        yield from _objects(part, f"{path}.{name}".lstrip("."))
+    if "items" in schema:
+        yield from _objects(schema["items"], f"{path}[]")
+
+
+def _leaves(schema: Json, path: str = "") -> Iterator[tuple[str, Json]]:
+    """Every value that has no named parts."""
+    if properties := schema.get("properties"):
+        for name, part in properties.items():
+            yield from _leaves(part, f"{path}.{name}".lstrip("."))
+    elif schema.get("items", {}).get("properties"):
+        yield from _leaves(schema["items"], f"{path}[]")
+    else:
+        yield path, schema
+
+
+def _paths(values: Any, path: str = "") -> Iterator[tuple[str, Any]]:
+    """Every value that is no mapping with something in it."""
+    if isinstance(values, dict) and values:
+        for name, value in values.items():
+            yield from _paths(value, f"{path}.{name}".lstrip("."))
+    elif isinstance(values, list) and values and all(isinstance(each, dict) for each in values):
+        for each in values:
+            yield from _paths(each, f"{path}[]")
+    else:
+        yield path, values
+
+
+def _within(path: str, known: set[str]) -> str:
+    """The value that a path belongs to: of `nodeSelector.kubernetes.io/os`, nodeSelector."""
+    parts = path.split(".")
+    for end in range(len(parts), 0, -1):
+        for name in (".".join(parts[:end]), ".".join(parts[:end]).removesuffix("[]")):
+            if name in known:
+                return name
+    return path
