@@ -14,12 +14,13 @@ from __future__ import annotations
 from xdist.scheduler import LoadScopeScheduling
 from xdist.workermanage import WorkerController
 
-COMPUTE = ("tests/unit/", "tests/sim/", "tests/test_newer_python.py")
+COMPUTE = ("tests/unit/", "tests/sim/", "tests/chart/", "tests/test_newer_python.py")
 
 # A cluster takes seconds to start, kind's half a minute. These files have one together.
 TOGETHER = {
     "a real node": ("tests/cluster/test_image.py", "tests/cluster/test_node.py", "tests/e2e/"),
     "an API server": (
+        "tests/chart/test_api_server.py",
         "tests/cluster/test_crd.py",
         "tests/cluster/test_harness.py",
         "tests/cluster/test_kind.py",

@@ -61,7 +61,8 @@ class Rendered:
 
 def text(helm: Helm, *values: Json, release: str = "evenkeel", namespace: str = "evenkeel") -> str:
     """The manifests as helm prints them. Of several values the later overrides the earlier."""
-    merged = functools.reduce(_merged, values, {})
+    nothing: Json = {}
+    merged = functools.reduce(_merged, values, nothing)
     arguments = ["template", release, str(CHART), "--namespace", namespace, "--values", "-"]
     return helm(*arguments, input=json.dumps(merged)).stdout
 

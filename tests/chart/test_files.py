@@ -27,7 +27,7 @@ FREE = {
     *("global", "commonLabels", "podLabels", "podAnnotations", "deploymentAnnotations"),
     *("crds.annotations", "serviceAccount.annotations", "metrics.service.annotations"),
     *("serviceMonitor.labels", "serviceMonitor.annotations", "nodeSelector"),
-    *("resources.requests", "resources.limits", "resources.claims[]"),
+    *("resources.requests", "resources.limits"),
     *("podSecurityContext", "securityContext", "affinity", "tolerations[]", "dnsConfig"),
     *("extraEnv[].valueFrom", "extraVolumes[]", "extraVolumeMounts[]", "extraObjects[]"),
     *("serviceMonitor.relabelings[]", "serviceMonitor.metricRelabelings[]"),
@@ -112,7 +112,7 @@ def test_the_schema_and_values_yaml_have_the_same_values() -> None:
     written = {_within(path, known) for path, _ in _paths(DEFAULTS)}
 
     probes = {f"{name}Probe.initialDelaySeconds" for name in ("startup", "liveness", "readiness")}
-    assert known - written == {"resources.claims"} | probes  # Kubernetes' own defaults are right
+    assert known - written == probes  # Kubernetes' own default is right
     assert written <= known
 
 

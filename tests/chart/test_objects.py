@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-import kubernetes_validate
 import pytest
 import yaml
+from kubernetes_validate import utils as kubernetes_validate
 from tests.chart.rendered import FULL, SWITCHES, Json, Rendered, render
 from tests.cluster.harness import image
 from tests.cluster.harness.helm import CHART, Helm
@@ -16,7 +16,7 @@ from evenkeel.settings import Settings, load
 
 OLDEST, NEWEST = "1.30", kubernetes_validate.latest_version()
 
-SETS = {"default": [{}], "full": [FULL], "full and on": [FULL, SWITCHES]}
+SETS: dict[str, list[Json]] = {"default": [{}], "full": [FULL], "full and on": [FULL, SWITCHES]}
 
 RULES: list[Json] = [
     {
@@ -38,7 +38,7 @@ READ = ["get", "list", "watch"]
 WRITE = ["create", "update", "patch", "delete", "deletecollection"]
 
 
-@pytest.fixture(scope="module", params=SETS.values(), ids=SETS)
+@pytest.fixture(scope="module", params=SETS.values(), ids=list(SETS))
 def rendered(helm: Helm, request: pytest.FixtureRequest) -> Rendered:
     return render(helm, *request.param)
 

@@ -16,6 +16,8 @@ def test_tests_that_share_a_stage_or_a_node_stay_together() -> None:
     assert unit_of("tests/e2e/test_pods.py::test_another") == NODE
     assert unit_of("tests/cluster/test_kills.py::test_another") != LONG
     assert COMPUTES == "tests/unit/core/test_mark.py::test_one"
+    assert waits(unit_of("tests/chart/test_api_server.py::test_one"))
+    assert not waits(unit_of("tests/chart/test_objects.py::test_one"))
 
 
 def test_what_is_new_waits_unless_it_is_a_unit_or_the_simulator() -> None:

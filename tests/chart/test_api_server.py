@@ -1,0 +1,299 @@
+"""The chart on a real API server: it takes every object, and Helm takes over a CRD that was there.
+
+No operator runs here: tests/e2e installs one.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+import shutil
+import time
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+
+import pytest
+from tests.chart.rendered import FULL, SWITCHES, Json, Rendered, render
+from tests.cluster.harness import Cluster
+from tests.cluster.harness.helm import CHART, Helm
+from tests.unit.resource.cases import TEMPLATE
+
+CRD = "scheduledjobs.evenkeel.dev"
+CRDS = CHART.parents[1] / "crds"
+SERVICE_MONITOR = Path(__file__).parent / "servicemonitor-crd.yaml"
+OURS = "Creates Jobs on a schedule and keeps the load even."
+STATUS = "--subresource=status"
+NEWER = "Creates Jobs on a schedule."
+
+
+@pytest.fixture(scope="module")
+def server(own_cluster: Cluster) -> Iterator[Cluster]:
+    """An API server that knows ServiceMonitors."""
+    own_cluster.kubectl("apply", "-f", str(SERVICE_MONITOR))
+    name = "servicemonitors.monitoring.coreos.com"
+    own_cluster.kubectl("wait", f"crd/{name}", "--for=condition=Established")
+    yield own_cluster
+    own_cluster.kubectl("delete", "crd", name)
+    own_cluster.install_crd()  # other files may have had it
+
+
+# --- every object ---------------------------------------------------------------------------------
+
+SETS: dict[str, list[Json]] = {
+    "default": [{}],
+    "full": [FULL],
+    "full and on": [FULL, SWITCHES],
+    "one namespace": [{"namespaces": ["shop"]}],
+}
+
+
+@pytest.mark.parametrize("values", SETS.values(), ids=SETS)
+def test_the_api_server_takes_every_object_without_a_warning(
+    helm: Helm, server: Cluster, values: list[Json]
+) -> None:
+    places = {each: f"{each}-{secrets.token_hex(3)}" for each in ("evenkeel", "shop", "bank")}
+    for place in places.values():
+        server.kubectl("create", "namespace", place)
+    mapped = [
+        each | ({"namespaces": [places[name] for name in each["namespaces"]]})
+        if "namespaces" in each
+        else each
+        for each in values
+    ]
+    rendered = render(helm, *mapped, namespace=places["evenkeel"])
+
+    # As Helm applies them. A CRD that another test applied belongs to another manager.
+    apply = ["apply", "--server-side", "--field-manager=helm", "--force-conflicts"]
+    done = server.kubectl(
+        *(*apply, "--dry-run=server", "--validate=strict", "-f", "-"),
+        input=listed(rendered.objects),
+    )
+
+    assert len(done.stdout.splitlines()) == len(rendered.objects) > 5
+    assert done.stderr == ""
+    server.kubectl("delete", "namespace", "--wait=false", *places.values())
+
+
+def test_the_api_server_knows_each_field_that_the_service_monitor_has(
+    helm: Helm, server: Cluster
+) -> None:
+    monitor = render(helm, FULL).one("ServiceMonitor")
+    monitor["metadata"]["namespace"] = "default"
+    monitor["spec"]["endpoints"][0]["timeout"] = "3s"
+
+    create = ["create", "--dry-run=server", "--validate=strict", "-f", "-"]
+    done = server.kubectl(*create, input=json.dumps(monitor), check=False)
+
+    assert 'unknown field "spec.endpoints[0].timeout"' in done.stderr
+
+
+def test_a_namespace_that_enforces_restricted_takes_the_pod(
+    helm: Helm, server: Cluster, namespace: str
+) -> None:
+    server.kubectl("label", "ns", namespace, "pod-security.kubernetes.io/enforce=restricted")
+    rendered = render(helm, namespace=namespace)
+    account = rendered.one("ServiceAccount")
+    server.kubectl("-n", namespace, "create", "-f", "-", input=json.dumps(account))
+
+    def created(pod: Json) -> str:
+        create = ["-n", namespace, "create", "--dry-run=server", "-f", "-"]
+        done = server.kubectl(*create, input=json.dumps(pod), check=False)
+        return done.stdout + done.stderr
+
+    assert created(pod(rendered)) == "pod/evenkeel created (server dry run)\n"
+    root = pod(rendered)
+    root["spec"]["containers"][0]["securityContext"]["allowPrivilegeEscalation"] = True
+    assert "violates PodSecurity" in created(root)
+
+
+# --- rights ---------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def release(helm: Helm, server: Cluster, namespace: str) -> Iterator[str]:
+    """A release of the whole chart, named as its namespace. Its Pod never starts: there is no
+    node."""
+    remove_crd(server)
+    with installed(helm, server, namespace):
+        yield namespace
+
+
+def test_the_cluster_s_roles_pass_their_rights_on(server: Cluster, release: str) -> None:
+    for role in ("view", "edit", "admin"):
+        user = ["-n", release, "create", "rolebinding", role, f"--clusterrole={role}"]
+        server.kubectl(*user, f"--user={role}")
+
+    def may(user: str, verb: str, resource: str, *more: str) -> bool:
+        question = ["-n", release, "auth", "can-i", verb, f"{resource}.evenkeel.dev", *more]
+        return server.kubectl(*question, f"--as={user}", check=False).stdout == "yes\n"
+
+    deadline = time.monotonic() + 60  # a controller of its own adds up the rules
+    while not may("admin", "create", "scheduledjobs") and time.monotonic() < deadline:
+        time.sleep(0.2)
+
+    users = ("view", "edit", "admin")
+    assert [may(user, "list", "scheduledjobs") for user in users] == [True, True, True]
+    assert [may(user, "create", "scheduledjobs") for user in users] == [False, True, True]
+    assert [may(user, "deletecollection", "scheduledjobs") for user in users] == [
+        *(False, True, True),
+    ]
+    assert [may(user, "get", "scheduledjobs", STATUS) for user in users] == [True] * 3
+    assert [may(user, "patch", "scheduledjobs", STATUS) for user in users] == [False] * 3
+
+
+def test_the_operator_may_do_its_work_and_nothing_else(server: Cluster, release: str) -> None:
+    operator = f"--as=system:serviceaccount:{release}:{release}-evenkeel"
+
+    def may(verb: str, resource: str, *more: str) -> bool:
+        question = ["-n", "default", "auth", "can-i", verb, resource, *more, operator]
+        return server.kubectl(*question, check=False).stdout == "yes\n"
+
+    assert may("create", "jobs.batch")
+    assert may("patch", "scheduledjobs.evenkeel.dev", STATUS)
+    assert not may("patch", "scheduledjobs.evenkeel.dev")
+    assert not may("update", "jobs.batch")
+    assert not may("get", "secrets")
+    assert not may("create", "pods")
+
+
+# --- a CRD that was there before ------------------------------------------------------------------
+
+
+@pytest.fixture
+def newer(tmp_path: Path) -> Path:
+    """A chart whose CRD has changed."""
+    chart = tmp_path / "evenkeel"
+    shutil.copytree(CHART, chart)
+    template = chart / "templates" / "crd-scheduledjobs.yaml"
+    text = template.read_text()
+    assert text.count(OURS) == 1
+    template.write_text(text.replace(OURS, NEWER))
+    return chart
+
+
+HAND_OVERS = {
+    "by the chart alone": [],
+    "handed over": [["apply", "--server-side", "--field-manager=helm"]],
+    "applied before and handed over": [
+        ["apply"],
+        ["apply", "--server-side", "--field-manager=helm"],
+    ],
+}
+
+
+@pytest.mark.parametrize("commands", HAND_OVERS.values(), ids=HAND_OVERS)
+def test_an_upgrade_changes_the_crd(
+    helm: Helm, server: Cluster, namespace: str, newer: Path, commands: list[list[str]]
+) -> None:
+    remove_crd(server)
+    for command in commands:
+        server.kubectl(*command, "-f", str(CRDS))
+    with installed(helm, server, namespace, *(["--take-ownership"] if commands else [])):
+        assert described(server) == OURS
+
+        helm("upgrade", namespace, str(newer), "-n", namespace, kubeconfig=server.kubeconfig)
+
+        assert described(server) == NEWER
+
+
+def test_a_crd_that_kubectl_applied_and_nobody_handed_over_needs_force(
+    helm: Helm, server: Cluster, namespace: str, newer: Path
+) -> None:
+    remove_crd(server)
+    server.kubectl("apply", "-f", str(CRDS))
+    upgrade = ["upgrade", namespace, str(newer), "-n", namespace]
+    with installed(helm, server, namespace, "--take-ownership"):
+        refused = helm(*upgrade, kubeconfig=server.kubeconfig, check=False)
+        assert 'conflict with "kubectl-client-side-apply"' in refused.stderr
+        assert described(server) == OURS
+
+        helm(*upgrade, "--force-conflicts", kubeconfig=server.kubeconfig)
+        assert described(server) == NEWER
+
+
+def test_an_uninstall_leaves_the_crd_and_all_schedules_and_nothing_else(
+    helm: Helm, server: Cluster, namespace: str
+) -> None:
+    remove_crd(server)
+    with installed(helm, server, namespace):
+        server.kubectl("wait", f"crd/{CRD}", "--for=condition=Established")
+        schedule = {
+            "apiVersion": "evenkeel.dev/v1alpha1",
+            "kind": "ScheduledJob",
+            "metadata": {"name": "kept"},
+            "spec": {"schedule": "@daily", "jobTemplate": TEMPLATE},
+        }
+        server.kubectl("-n", namespace, "create", "-f", "-", input=json.dumps(schedule))
+
+    def left(*kinds: str) -> list[str]:
+        listed = server.kubectl("-n", namespace, "get", ",".join(kinds), "-o", "name").stdout
+        return [name for name in listed.splitlines() if namespace in name or "kept" in name]
+
+    assert left("scheduledjobs") == ["scheduledjob.evenkeel.dev/kept"]
+    assert left("deploy", "cm", "sa", "svc", "clusterrole", "clusterrolebinding") == []
+
+
+def test_a_crd_that_was_kept_belongs_to_its_release(
+    helm: Helm, server: Cluster, namespace: str
+) -> None:
+    remove_crd(server)
+    for _ in range(2):
+        with installed(helm, server, namespace):
+            pass
+
+    other = ["install", "other", str(CHART), "-n", namespace]
+    refused = helm(*other, kubeconfig=server.kubeconfig, check=False)
+    assert "invalid ownership metadata" in refused.stderr
+    with installed(helm, server, namespace, "--take-ownership", name="other"):
+        pass
+
+
+def test_two_releases_that_serve_a_namespace_each_stand_side_by_side(
+    helm: Helm, server: Cluster, namespace: str
+) -> None:
+    remove_crd(server)
+    other = f"{namespace}-b"
+    server.kubectl("create", "namespace", other)
+
+    def serving(ns: str, *more: str) -> AbstractContextManager[None]:
+        return installed(helm, server, ns, "--set", f"namespaces={{{ns}}}", *more, name="evenkeel")
+
+    with serving(namespace), serving(other, "--set", "crds.enabled=false"):
+        for ns in (namespace, other):
+            roles = server.kubectl("-n", ns, "get", "roles,rolebindings", "-o", "name").stdout
+            assert len(roles.splitlines()) == 2
+    server.kubectl("delete", "namespace", "--wait=false", other)
+
+
+@contextmanager
+def installed(
+    helm: Helm, server: Cluster, namespace: str, *more: str, name: str = ""
+) -> Iterator[None]:
+    release = [name or namespace, "-n", namespace]
+    install = ["install", release[0], str(CHART), *release[1:]]
+    helm(*install, *more, kubeconfig=server.kubeconfig)
+    try:
+        yield
+    finally:
+        helm("uninstall", *release, kubeconfig=server.kubeconfig)
+
+
+def remove_crd(server: Cluster) -> None:
+    server.kubectl("delete", "crd", CRD, "--ignore-not-found")
+
+
+def described(server: Cluster) -> str:
+    path = "jsonpath={.spec.versions[0].schema.openAPIV3Schema.description}"
+    return server.kubectl("get", "crd", CRD, "-o", path).stdout
+
+
+def pod(rendered: Rendered) -> Json:
+    """The Deployment's Pod, as its ReplicaSet would create it."""
+    template = json.loads(json.dumps(rendered.pod))
+    template["metadata"]["name"] = "evenkeel"
+    return {"apiVersion": "v1", "kind": "Pod", **template}
+
+
+def listed(objects: list[Json]) -> str:
+    return json.dumps({"apiVersion": "v1", "kind": "List", "items": objects})
