@@ -22,7 +22,7 @@ RULES: list[Json] = [
     {
         "apiGroups": ["evenkeel.dev"],
         "resources": ["scheduledjobs"],
-        "verbs": ["get", "list", "watch"],
+        "verbs": ["list", "watch"],
     },
     {"apiGroups": ["evenkeel.dev"], "resources": ["scheduledjobs/status"], "verbs": ["patch"]},
     {"apiGroups": ["evenkeel.dev"], "resources": ["scheduledjobs/finalizers"], "verbs": ["update"]},
