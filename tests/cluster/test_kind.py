@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from tests.cluster.harness import Cluster, HarnessError, kind, start, stop
+from tests.cluster.harness import Cluster, HarnessError, images, kind, packages, start, stop
 from tests.cluster.harness import __main__ as command_line
 from tests.cluster.harness import state as states
 from tests.cluster.starters import REPOSITORY
@@ -159,6 +159,21 @@ def test_an_interrupted_start_deletes_what_kind_has_begun(
     assert not container.exists()
     assert fake_kind.called[-1] == "delete cluster"
     assert name not in states.names()
+
+
+def test_without_a_static_busybox_the_node_pulls_the_image_itself(
+    fake_kind: FakeKind,
+    name: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    cluster = start(name)
+    monkeypatch.setattr(packages, "PATH", "")
+
+    images.give_busybox(cluster)
+
+    assert "no static busybox" in capsys.readouterr().err
+    assert "load image-archive" not in fake_kind.called
 
 
 def test_down_goes_on_after_a_cluster_that_cannot_be_ended(
