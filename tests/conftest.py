@@ -70,7 +70,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
             _prepare("kwok")
         if "node_cluster" in wanted:
             _prepare("node")
-        for part in {"helm", "helm-docs"} & {name.replace("_", "-") for name in wanted}:
+        for part in {"helm", "helm-docs", "registry"} & {name.replace("_", "-") for name in wanted}:
             with suppress(HarnessError):  # the fixture tells it to the tests that need it
                 build.built(part)
 

@@ -75,6 +75,11 @@ PARTS = {
         # Without this helm calls itself v4.3, whatever it was built from.
         link=("-s", "-w", "-X", f"helm.sh/helm/v4/internal/version.version={HELM}"),
     ),
+    "registry": Part(  # of images and charts, for pushing the chart to
+        version="v3.0.0",
+        about="a minute",
+        packages=("github.com/distribution/distribution/v3/cmd/registry",),
+    ),
     "helm-docs": Part(
         version="v1.14.2",
         about="half a minute",
