@@ -13,13 +13,12 @@ import tempfile
 from pathlib import Path
 
 from tests.cluster.harness import Cluster, helm
-from tests.docs.blocks import PAGES, REPOSITORY, read
+from tests.docs.blocks import REPOSITORY, block
 
 
 def commands(name: str) -> list[str]:
-    """The commands of the only block that this test runs."""
-    (block,) = (block for page in PAGES for block in read(page) if block.run_by == f"e2e {name}")
-    return [line.removeprefix("$ ") for line in block.text.splitlines() if line.startswith("$ ")]
+    """The commands of the block `run: e2e NAME`."""
+    return [command.line for command in block(f"e2e {name}").commands]
 
 
 def said(name: str, cluster: Cluster, *, more: str = "", folder: Path = REPOSITORY) -> str:

@@ -1,0 +1,209 @@
+"""The blocks that need a cluster, typed as they stand into a shell, on a real API server.
+
+Each test has a namespace and an operator of its own: what the operator says of the load depends on
+all schedules that it knows. kubectl's output is compared in shape, for it prints ages and dates.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+import yaml
+from tests.cluster.harness import Cluster
+from tests.cluster.operator_process import OperatorProcess, environment, operator
+from tests.cluster.world import PATIENCE_S, World, eventually, manifest, seconds, template
+from tests.docs.blocks import PROGRAMS, REPOSITORY, Block, block, shell
+from tests.docs.shape import same
+from tests.unit.test_words import table
+
+EVERY_TEN_SECONDS = {"every": "10s", "offset": "0s"}
+NIGHTLY = {"schedule": "0 3 * * *"}  # no due time comes between the commands of a test
+
+
+@dataclass
+class Reader:
+    """Somebody with a shell, kubectl for one namespace, and the files that the pages name."""
+
+    world: World
+    operator: OperatorProcess
+    ns: str
+    directory: Path
+
+    def types(self, line: str) -> str:
+        """What the shell says to one line."""
+        programs = [str(Path(self.world.cluster.kubectl_program).parent), os.environ["PATH"]]
+        return shell(
+            line,
+            directory=self.directory,
+            environment={
+                **environment({}),
+                "KUBECONFIG": str(self.directory / "kubeconfig"),
+                "PATH": os.pathsep.join([str(PROGRAMS), *programs]),
+            },
+        ).stdout
+
+    def types_until_it_says(self, line: str, printed: str, *, within_s: float) -> None:
+        """A status is written a moment after what it tells: a person looks again, too."""
+        said = ""
+
+        def look() -> bool:
+            nonlocal said
+            said = self.types(line)
+            assert same(printed, said), f"$ {line}\n{said}"
+            return True
+
+        eventually(look, f"$ {line}\n{printed}", every_s=0.5, within_s=within_s)
+
+    def follows(self, page: Block, *, within_s: float = PATIENCE_S) -> None:
+        """All commands of a block, each with the output that stands below it."""
+        for command in page.commands:
+            self.types_until_it_says(command.line, command.output, within_s=within_s)
+
+    def has_file(self, name: str, content: str) -> None:
+        (self.directory / name).write_text(content)
+
+
+@pytest.fixture
+def reader(kwok_cluster: Cluster, tmp_path: Path) -> Iterator[Reader]:
+    kwok_cluster.install_crd()
+    world = World(kwok_cluster)
+    ns = world.namespace("docs")
+    kubeconfig = yaml.safe_load(kwok_cluster.kubeconfig.read_text())
+    for context in kubeconfig["contexts"]:
+        context["context"]["namespace"] = ns
+    (tmp_path / "kubeconfig").write_text(yaml.safe_dump(kubeconfig))
+    with operator(
+        kwok_cluster.kubeconfig, directory=tmp_path, flags=("--namespace", ns)
+    ) as running:
+        yield Reader(world, running, ns, tmp_path)
+    world.leave([ns])
+    world.close()
+
+
+def test_the_first_scheduled_job_is_placed(reader: Reader) -> None:
+    reader.has_file("sweep.yaml", block("file sweep.yaml").text)
+    try:
+        reader.follows(block("first"), within_s=15)
+    except AssertionError:
+        # The first run is at least ten seconds away. A machine that took longer shows it too.
+        if not reader.world.jobs(reader.ns):
+            raise
+        reader.types("kubectl delete sj sweep && kubectl delete events --all")
+        reader.follows(block("first"))
+
+
+def test_a_reader_sees_why_a_due_time_was_not_run(reader: Reader) -> None:
+    """As the page says: every 10 seconds, and a Pod works for 14."""
+    reader.world.create(
+        reader.ns,
+        "slow",
+        interval=EVERY_TEN_SECONDS,
+        concurrencyPolicy="Forbid",
+        jobTemplate=template(runs_for="14s"),
+    )
+    reader.follows(block("why"))
+
+
+def test_a_cron_job_is_handed_over_and_back(reader: Reader) -> None:
+    world, ns = reader.world, reader.ns
+    cron_job = {**manifest("backup", **NIGHTLY), "apiVersion": "batch/v1", "kind": "CronJob"}
+    reader.has_file("backup-cronjob.yaml", yaml.safe_dump(cron_job))
+    reader.has_file("backup.yaml", yaml.safe_dump(manifest("backup", **NIGHTLY)))
+    reader.types("kubectl apply -f backup-cronjob.yaml")
+    reader.types("kubectl create job backup-29384160 --from=cronjob/backup")
+
+    for command in block("handover").commands:
+        reader.types(command.line)
+    assert reader.types("kubectl get cronjob -o name") == ""
+    assert world.condition(ns, "backup", "Ready")["status"] == "True"
+    assert reader.types("kubectl get jobs -o name") == "job.batch/backup-29384160\n"
+
+    for command in block("handback").commands:
+        reader.types(command.line)
+    assert reader.types("kubectl get sj -o name") == ""
+    assert reader.types("kubectl get cronjob -o jsonpath={.items[*].spec.suspend}") == "false"
+    assert reader.types("kubectl get jobs -o name") == "job.batch/backup-29384160\n"
+
+
+def test_a_container_can_read_the_due_time_in_both_ways(reader: Reader) -> None:
+    """The annotations that the pages name are on the Pod, and no field of the manifest is wrong."""
+    world, ns = reader.world, reader.ns
+    sweep = yaml.safe_load(block("file sweep.yaml").text)
+    (env,) = yaml.safe_load(block("downward").text).values()
+    (container,) = sweep["spec"]["jobTemplate"]["spec"]["template"]["spec"]["containers"]
+    names = [each["valueFrom"]["fieldRef"]["fieldPath"] for each in [*container["env"], *env]]
+    container["env"] += [{**each, "name": f"{each['name']}_AS_CRONJOB"} for each in env]
+    spec = {**sweep["spec"], "interval": EVERY_TEN_SECONDS, "timeZone": "Europe/Berlin"}
+    world.create(ns, "sweep", **spec)
+
+    def annotations() -> list[dict[str, str]]:
+        pods = world.items(f"/api/v1/namespaces/{ns}/pods")
+        return [pod["metadata"]["annotations"] for pod in pods]
+
+    found = eventually(annotations, "the Pod of a run")[0]
+    keys = [re.fullmatch(r"metadata\.annotations\['(.+)'\]", name) for name in names]
+    utc, local = (found[key[1]] for key in keys if key)
+    assert utc.endswith("Z")
+    assert not local.endswith("Z")
+    assert seconds(local) == seconds(utc)
+    accepted = eventually(
+        lambda: world.condition(ns, "sweep", "TemplateAccepted")["status"], "a dry run"
+    )
+    assert accepted == "True"
+
+
+def test_the_operator_runs_outside_the_cluster(reader: Reader) -> None:
+    """Up to its last command, which goes on until Ctrl-C."""
+    reader.operator.terminate()
+    lines = [command.line for command in block("outside").commands]
+    script = "\n".join(["set -e", *lines]).replace(
+        "path/to/kubeconfig", str(reader.directory / "kubeconfig")
+    )
+    kubectl = Path(reader.world.cluster.kubectl_program).parent
+    ours = environment({"NAMESPACES": reader.ns, "HEALTH_LISTEN": "127.0.0.1:0"})
+    with subprocess.Popen(
+        ["bash", "-c", script],
+        cwd=REPOSITORY,
+        env={
+            **ours,
+            "PATH": f"{kubectl}{os.pathsep}{ours['PATH']}",
+            "KUBECONFIG": str(reader.directory / "kubeconfig"),
+        },
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+    ) as process:
+        try:
+            reader.world.create(reader.ns, "nightly", **NIGHTLY)
+            eventually(
+                lambda: reader.world.status(reader.ns, "nightly").get("nextRunTime"),
+                "it schedules",
+            )
+        finally:
+            os.killpg(process.pid, signal.SIGINT)
+            said, _ = process.communicate(timeout=60)
+    assert "customresourcedefinition" in said
+    assert "Traceback" not in said
+    reader.operator.start()
+
+
+def test_the_table_of_metrics_lists_every_series(reader: Reader) -> None:
+    told = re.findall(
+        r"`((?:evenkeel|scheduler)_\w+)(?:\{(\w+)\})?`", table("metrics.md", "Metrics")
+    )
+    _, text = reader.operator.get("/metrics")
+    served = set(re.findall(r"^# TYPE (\w+) ", text, re.MULTILINE))
+    assert {name for name, _ in told} == served
+    assert len(told) == len(served)
+    for name, label in told:
+        labels = set(re.findall(rf"^{name}\{{(\w+)=", text, re.MULTILINE))
+        assert labels <= {label}, name
