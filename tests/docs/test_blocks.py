@@ -12,16 +12,6 @@ from tests.docs.blocks import REPOSITORY, every
 BY_RULE = ("file ", "output ")
 """Blocks that test_commands.py finds by the first word of their names."""
 
-WITHOUT_A_TEST = {
-    "e2e front-door-make-run",
-    "e2e front-door-install",
-    "e2e make-run",
-    "e2e make-run-logs",
-    "e2e kind",
-}
-"""Blocks whose test in tests/e2e is still to be written. Whoever writes it calls `said` of
-words.py, or `block`, and takes the name out of this list."""
-
 
 def test_every_block_says_how_it_is_checked() -> None:
     silent = [
@@ -41,8 +31,7 @@ def test_no_two_blocks_have_the_same_name() -> None:
 def test_every_named_block_is_run_by_a_test_and_every_test_finds_its_block() -> None:
     named = {block.name for block in every() if block.name and not block.name.startswith(BY_RULE)}
     called = {name for name in names_called(REPOSITORY / "tests") if not name.startswith(BY_RULE)}
-    assert called & WITHOUT_A_TEST == set(), "has a test: take it out of the list"
-    assert called | WITHOUT_A_TEST == named
+    assert called == named
 
 
 def names_called(directory: Path) -> Iterator[str]:

@@ -21,10 +21,18 @@ def commands(name: str) -> list[str]:
     return [command.line for command in block(f"e2e {name}").commands]
 
 
-def said(name: str, cluster: Cluster, *, more: str = "", folder: Path = REPOSITORY) -> str:
-    """What the commands of a block say; `more` is added to the last of them."""
+def said(
+    name: str,
+    cluster: Cluster,
+    *,
+    begin: str = "",
+    more: str = "",
+    folder: Path = REPOSITORY,
+) -> str:
+    """What the commands of a block say; `begin` is run before the first of them, and `more` added
+    to the last."""
     *first, last = commands(name)
-    script = "\n".join(["set -e", *first, f"{last} {more}"])
+    script = "\n".join(["set -e", begin, *first, f"{last} {more}"])
     with tempfile.TemporaryDirectory() as scratch:
         for program, path in (("helm", helm.program()), ("kubectl", cluster.kubectl_program)):
             (Path(scratch) / program).symlink_to(path)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import re
 import secrets
+import shlex
 import signal
 import subprocess
 import sys
@@ -12,8 +14,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from tests.cluster.harness import Cluster, choose, run, state, stop
+from tests.cluster.harness import Cluster, choose, existing, run, state, stop
 from tests.cluster.world import World, eventually, names
+from tests.docs.blocks import block
+from tests.docs.words import said
 
 pytestmark = pytest.mark.timeout(900)  # it starts a cluster of its own
 
@@ -23,15 +27,13 @@ REPOSITORY = Path(__file__).parents[2]
 class Call:
     """A `make run` in a terminal of its own."""
 
-    def __init__(self, directory: Path, *arguments: str) -> None:
-        self._output = directory / f"{secrets.token_hex(3)}.txt"
-        # The usual port may be taken, between a look and its use, by whoever else runs this test.
-        command = [sys.executable, "-m", "tests.cluster.harness.run", "--port", "0", *arguments]
+    def __init__(self, output: Path, *command: str, folder: Path = REPOSITORY) -> None:
+        self._output = output
         kept = {k: v for k, v in os.environ.items() if not k.startswith("EVENKEEL_")}
         with self._output.open("wb") as output:
             self._process = subprocess.Popen(
                 command,
-                cwd=REPOSITORY,
+                cwd=folder,
                 env={**kept, "PYTHONUNBUFFERED": "1"},
                 stdout=output,
                 stderr=subprocess.STDOUT,
@@ -53,6 +55,11 @@ class Call:
         self._process.send_signal(signal.SIGINT)
         return self._process.wait(timeout=90)
 
+    def ctrl_c_in_terminal(self) -> None:
+        """A terminal tells all that it runs: bash, make and what make calls."""
+        os.killpg(self._process.pid, signal.SIGINT)
+        self._process.wait(timeout=90)
+
     def kill(self) -> None:
         self._process.kill()
         self._process.wait()
@@ -63,7 +70,9 @@ def make_run(tmp_path: Path) -> Iterator[Callable[..., Call]]:
     calls: list[Call] = []
 
     def start(*arguments: str) -> Call:
-        calls.append(Call(tmp_path, *arguments))
+        # The usual port may be taken, between a look and its use, by whoever else runs this test.
+        command = (sys.executable, "-m", "tests.cluster.harness.run", "--port", "0", *arguments)
+        calls.append(Call(tmp_path / f"{secrets.token_hex(3)}.txt", *command))
         return calls[-1]
 
     yield start
@@ -139,6 +148,35 @@ def test_a_named_cluster_is_given_back_as_it_was_but_for_the_crd(
     eventually(lambda: run.NAMESPACE not in namespaces(), "the examples are gone", within_s=150)
     world.close()
     assert "scheduledjobs.evenkeel.dev" in node_cluster.kubectl("get", "crd").stdout
+
+
+def test_the_first_page_from_an_empty_directory(tmp_path: Path) -> None:
+    """By the words of README.md and docs/trying.md alone, in a clone of the last commit."""
+    first, second = (command.line for command in block("e2e front-door-make-run").commands)
+    shown = block("e2e make-run")
+    assert [command.line for command in shown.commands[:2]] == [first, second]
+    script = f"{first.replace('<this repository>', shlex.quote(str(REPOSITORY)))}\nexec {second}"
+    here = state.load("run")
+    call = Call(tmp_path / "said.txt", "bash", "-ec", script, folder=tmp_path)
+    try:
+        call.says("$ kubectl -n examples get sj", within_s=600)
+        for line in shown.text.splitlines():
+            if line.startswith("    kubectl"):
+                assert line in call.said
+        kubeconfig = re.search(r"^    export KUBECONFIG=(.*)$", call.said, re.MULTILINE)
+        assert kubeconfig
+        cluster = Cluster(
+            kind="named",
+            pods="node",
+            kubeconfig=Path(kubeconfig[1]),
+            server="",
+            kubectl=existing.kubectl(),
+        )
+        logs = r"(due at 20..-..-..T..:..:.[05]Z, it is ..:..:..\n)+"
+        assert re.fullmatch(logs, said("make-run-logs", cluster))
+    finally:
+        call.ctrl_c_in_terminal()
+    assert here is not None or "run" not in state.names()
 
 
 def everything(found: state.State) -> list[tuple[str, state.Process]]:
