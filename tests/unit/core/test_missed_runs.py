@@ -167,6 +167,26 @@ def test_latest_keeps_trying_the_newest_for_as_long_as_it_takes():
     assert world.run_until("11:31").started() == ["11:00:00"]
 
 
+@pytest.mark.parametrize(
+    ("spec", "launched"),
+    [
+        ({"missed_runs": MissedRuns.LATEST}, ["10:10:00"]),
+        ({"missed_runs": MissedRuns.ALL, "catch_up_limit": 2}, ["10:09:00", "10:10:00"]),
+    ],
+    ids=["Latest", "All"],
+)
+def test_a_restart_in_a_catch_up_launches_no_older_ones_besides(spec, launched):
+    """While no status can be stored, only the Jobs tell what an earlier process has decided."""
+    world = World().see(every(60, **spec)).run_until("10:00:30")
+    world.writes = False
+    for _ in range(3):
+        world.crash(for_s=0 if world.creations else 600)
+    world.writes = True
+    world.crash()
+    assert world.started() == launched
+    assert world.counts() == {"missed": 10 - len(launched)}
+
+
 def test_held_runs_and_those_that_nobody_saw_are_one_set():
     world = World(answering=held).see(every(10)).run_until("10:00:25")
     assert {"10:00:10": "held", "10:00:20": "held"}.items() <= world.alive().items()

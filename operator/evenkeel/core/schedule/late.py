@@ -155,6 +155,7 @@ def _settle(turn: Turn, entry: Entry) -> None:
         in_time=unclaimed(entry, border, end),
         newest=tuple(due for due in newest if due not in claimed),
         held=tuple(held),
+        launched=_launched(entry, claimed, held),
         policy=schedule.missed_runs,
         catch_up_limit=schedule.catch_up_limit,
     )
@@ -170,6 +171,15 @@ def _settle(turn: Turn, entry: Entry) -> None:
         else:
             life.open_run(turn, entry, due, late=True)
     entry.open = dict(sorted(entry.open.items()))
+
+
+def _launched(
+    entry: Entry, claimed: list[Instant], held: dict[Instant, Run]
+) -> tuple[Instant, ...]:
+    """Those of the set that an earlier process has launched, whose status does not tell of it."""
+    passed = (RunState.SKIPPED, RunState.MISSED)
+    no_runs = {row.due for row in entry.record.recent if row.state in passed}
+    return tuple(due for due in claimed if due not in held and due not in no_runs)
 
 
 def _held_in_time(turn: Turn, entry: Entry) -> dict[Instant, Run]:

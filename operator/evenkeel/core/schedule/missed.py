@@ -59,6 +59,7 @@ def settle(
     in_time: Span | None,
     newest: tuple[Instant, ...],
     held: tuple[Instant, ...] = (),
+    launched: tuple[Instant, ...] = (),
     policy: MissedRuns,
     catch_up_limit: int,
 ) -> Settled:
@@ -66,11 +67,14 @@ def settle(
 
     `newest` are the last due times of `in_time`, ascending: at least min(catch_up_limit, count)
     of them under All, at least one under Latest. `held` belong to the set as well, but are runs
-    already: what becomes of those that are not launched is the caller's to say.
+    already: what becomes of those that are not launched is the caller's to say. `launched` have
+    been launched out of this set by a process that ended before a status told of it. Were they not
+    counted, each restart would launch older ones besides.
     """
     missed = [Missed(too_late, Reason.DEADLINE)] if too_late else []
     wanted = {MissedRuns.SKIP: 0, MissedRuns.LATEST: 1, MissedRuns.ALL: catch_up_limit}[policy]
-    launch = tuple(sorted({*newest, *held}))[-wanted:] if wanted else ()
+    chosen = sorted({*newest, *held, *launched})[-wanted:] if wanted else []
+    launch = tuple(due for due in chosen if due not in launched)
     if in_time is not None:
         left = [due for due in newest if due not in launch]
         count = in_time.count - (len(newest) - len(left))
