@@ -374,8 +374,10 @@ def every_right_was_used_and_nothing_was_refused(release: Release) -> None:
 
 def test_with_roles_only_it_serves_its_namespaces_and_no_other(release: Release) -> None:
     world = release.world
-    served, other = world.namespace("served"), world.namespace("other")
-    said("install", release.cluster, more=f"--set namespaces={{{served}}}")
+    served, other = "shop", world.namespace("other")
+    for name in (served, "web"):
+        world.call("POST", "/api/v1/namespaces", {"metadata": {"name": name}})
+    said("install-roles", release.cluster)
     assert release.kubectl("get", "clusterroles,clusterrolebindings", "-o", "name").find(NS) < 0
     every = {"every": "10s", "offset": "0s"}
     for ns in (other, served):
@@ -392,6 +394,7 @@ def test_with_roles_only_it_serves_its_namespaces_and_no_other(release: Release)
     assert world.jobs(other) == []
     assert {world.status(other, name)["state"] for name in names} == {"Pending"}
     assert release.metrics()["evenkeel_schedules"] == len(names)
+    world.leave([served, "web"])
 
 
 # --- help -----------------------------------------------------------------------------------------
