@@ -120,8 +120,9 @@ def test_the_life_of_a_release(release: Release, tmp_path: Path) -> None:
 
 
 def owners_are_known(release: Release) -> None:
-    """The admission plugin that asks for scheduledjobs/finalizers learns of a new resource within
-    some ten seconds, and refuses Jobs that such an object owns until then."""
+    """The admission plugin that asks for scheduledjobs/finalizers looks for resources every ten
+    seconds. Until then it refuses Jobs that a new one owns, or believes in one that was deleted."""
+    time.sleep(12)
     world = release.world
     ns = world.namespace("owners")
     schedule = world.create(ns, "owner", schedule="0 3 * * *", jobTemplate=work())
