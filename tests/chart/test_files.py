@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import re
 import shutil
 import tarfile
 import tomllib
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 from tests.chart import generate
-from tests.chart.rendered import FULL, Json, render
+from tests.chart.rendered import FULL, SWITCHES, Json, render
+from tests.chart.schema import DEFAULTS, SCHEMA, leaves, objects, paths, within
 from tests.cluster.harness.helm import CHART, Helm
 
 from evenkeel.resource.crd import crd
-
-SCHEMA: Json = json.loads((CHART / "values.schema.json").read_text())
-DEFAULTS: Json = yaml.safe_load((CHART / "values.yaml").read_text())
 
 # Labels and the like, whose keys users choose, and parts of a Pod, whose keys Kubernetes knows.
 FREE = {
@@ -100,16 +98,16 @@ def test_the_crd_fits_an_annotation_with_room_to_spare(helm: Helm) -> None:
 
 def test_the_schema_is_closed_but_for_what_users_name_themselves() -> None:
     open_ones = {
-        path for path, schema in _objects(SCHEMA) if schema.get("additionalProperties") is not False
+        path for path, schema in objects(SCHEMA) if schema.get("additionalProperties") is not False
     }
 
     assert open_ones == FREE
 
 
 def test_the_schema_and_values_yaml_have_the_same_values() -> None:
-    known = {path.partition("[]")[0] for path, _ in _leaves(SCHEMA)}
+    known = {path.partition("[]")[0] for path, _ in leaves(SCHEMA)}
     known = {path for path in known if not path.startswith(("global", "config."))} | {"config"}
-    written = {_within(path, known) for path, _ in _paths(DEFAULTS)}
+    written = {within(path, known) for path, _ in paths(DEFAULTS)}
 
     probes = {f"{name}Probe.initialDelaySeconds" for name in ("startup", "liveness", "readiness")}
     assert known - written == probes  # Kubernetes' own default is right
@@ -117,18 +115,40 @@ def test_the_schema_and_values_yaml_have_the_same_values() -> None:
 
 
 def test_the_full_values_set_every_value_to_another_than_its_default() -> None:
-    known = {path for path, _ in _leaves(SCHEMA)}
-    refused = {f"config.{name}" for name in generate.SET_BY_THE_CHART}
-    full = dict(_paths(FULL))
-    default = dict(_paths(DEFAULTS))
+    known = {path for path, _ in leaves(SCHEMA)}
+    full = dict(paths(FULL))
+    default = dict(paths(DEFAULTS))
 
-    assert {_within(path, known) for path in full} | refused == known | {"global"}
+    assert {within(path, known) for path in full} | REFUSED == known | {"global"}
     same = {path for path, value in full.items() if default.get(path, ...) == value}
     assert same <= {
         # `restricted` wants these, and a Pod that it refuses would prove nothing.
         *("podSecurityContext.runAsNonRoot", "securityContext.allowPrivilegeEscalation"),
         *("securityContext.readOnlyRootFilesystem", "securityContext.capabilities.drop"),
     }
+
+
+# Of the charts around this one, which reads none of it.
+OTHERS = {"global"}
+REFUSED = {f"config.{name}" for name in generate.SET_BY_THE_CHART}
+SWITCHED = {path for path, _ in paths(SWITCHES)}
+# A digest is given, and an operator for single namespaces leaves the cluster's roles alone.
+WITHOUT_EFFECT = {"image.tag", "rbac.aggregate"}
+
+
+@pytest.mark.parametrize(
+    "path",
+    sorted({path.partition("[]")[0] for path, _ in leaves(SCHEMA)} - REFUSED - SWITCHED - OTHERS),
+)
+def test_every_value_changes_what_is_rendered(helm: Helm, path: str) -> None:
+    """All of FULL, and all of it but this value."""
+    without = json.loads(json.dumps(FULL))
+    *outer, last = path.split(".")
+    del functools.reduce(lambda part, name: part[name], outer, without)[last]
+
+    changed = render(helm, without, SWITCHES) != render(helm, FULL, SWITCHES)
+
+    assert changed is (path not in WITHOUT_EFFECT)
 
 
 def test_every_value_is_described_in_the_readme() -> None:
@@ -166,46 +186,3 @@ def _contents(folder: Path) -> dict[str, str]:
         for path in sorted(folder.rglob("*"))
         if path.is_file()
     }
-
-
-def _objects(schema: Json, path: str = "") -> Iterator[tuple[str, Json]]:
-    """Every schema of the tree that takes a mapping, with its path."""
-    if "object" in schema.get("type", ()):
-        yield path, schema
-    for name, part in schema.get("properties", {}).items():
-        yield from _objects(part, f"{path}.{name}".lstrip("."))
-    if "items" in schema:
-        yield from _objects(schema["items"], f"{path}[]")
-
-
-def _leaves(schema: Json, path: str = "") -> Iterator[tuple[str, Json]]:
-    """Every value that has no named parts."""
-    if properties := schema.get("properties"):
-        for name, part in properties.items():
-            yield from _leaves(part, f"{path}.{name}".lstrip("."))
-    elif schema.get("items", {}).get("properties"):
-        yield from _leaves(schema["items"], f"{path}[]")
-    else:
-        yield path, schema
-
-
-def _paths(values: Any, path: str = "") -> Iterator[tuple[str, Any]]:
-    """Every value that is no mapping with something in it."""
-    if isinstance(values, dict) and values:
-        for name, value in values.items():
-            yield from _paths(value, f"{path}.{name}".lstrip("."))
-    elif isinstance(values, list) and values and all(isinstance(each, dict) for each in values):
-        for each in values:
-            yield from _paths(each, f"{path}[]")
-    else:
-        yield path, values
-
-
-def _within(path: str, known: set[str]) -> str:
-    """The value that a path belongs to: of `nodeSelector.kubernetes.io/os`, nodeSelector."""
-    parts = path.split(".")
-    for end in range(len(parts), 0, -1):
-        for name in (".".join(parts[:end]), ".".join(parts[:end]).removesuffix("[]")):
-            if name in known:
-                return name
-    return path

@@ -80,7 +80,7 @@ NAMES = {
     "nameOverride in the release's name": ("cron-load", {"nameOverride": "load"}, "cron-load"),
     "fullnameOverride": ("cron", {"fullnameOverride": "x"}, "x"),
     "53 characters": ("a" * 53, {}, "a" * 53 + "-evenkeel"),
-    "a cut at a dash": ("a" * 53, {"nameOverride": "b" * 9 + "-c"}, "a" * 53 + "-" + "b" * 9),
+    "a cut at a dash": ("a" * 53, {"nameOverride": "b" * 8 + "-c"}, "a" * 53 + "-" + "b" * 8),
     "63 characters": ("a", {"fullnameOverride": "b" * 63}, "b" * 63),
 }
 

@@ -194,8 +194,8 @@ HOSTILE: dict[str, tuple[Json, str]] = {
         "before it is rebuilt",
     ),
     "a span that does not fit the index": (
-        {"config": {"lookahead": 64800, "grace": 3600}},
-        "config.lookahead (64800) and config.grace (3600) must not exceed 65000 together: the "
+        {"config": {"lookahead": 64800, "grace": 201}},
+        "config.lookahead (64800) and config.grace (201) must not exceed 65000 together: the "
         "index holds a due time as a number of seconds in 16 bits",
     ),
 }
@@ -204,6 +204,14 @@ HOSTILE: dict[str, tuple[Json, str]] = {
 @pytest.mark.parametrize(("values", "sentence"), HOSTILE.values(), ids=HOSTILE)
 def test_what_is_wrong_is_refused_in_one_sentence(helm: Helm, values: Json, sentence: str) -> None:
     assert refusal(helm, values) == sentence
+
+
+def test_two_settings_that_just_go_together_are_taken(helm: Helm, tmp_path: Path) -> None:
+    file = tmp_path / "config.yaml"
+    for config in ({"lookahead": 64800, "grace": 200}, {"lookahead": 61, "indexRebuild": 60}):
+        rendered = render(helm, {"config": config})
+        file.write_text(rendered.one("ConfigMap")["data"]["config.yaml"])
+        assert load(file=file, environment={})
 
 
 def test_a_release_that_begins_with_a_digit_needs_a_name_of_its_own(helm: Helm) -> None:
