@@ -17,6 +17,7 @@ import pytest
 from tests.chart.rendered import FULL, SWITCHES, Json, Rendered, render
 from tests.cluster.harness import Cluster
 from tests.cluster.harness.helm import CHART, Helm
+from tests.cluster.world import eventually
 from tests.unit.resource.cases import TEMPLATE
 
 CRD = "scheduledjobs.evenkeel.dev"
@@ -114,8 +115,8 @@ def test_a_namespace_that_enforces_restricted_takes_the_pod(
 def release(helm: Helm, server: Cluster, namespace: str) -> Iterator[str]:
     """A release of the whole chart, named as its namespace. Its Pod never starts: there is no
     node."""
-    remove_crd(server)
-    with installed(helm, server, namespace):
+    server.install_crd()  # until kubectl knows the resource that it is asked about
+    with installed(helm, server, namespace, "--set", "crds.enabled=false"):
         yield namespace
 
 
@@ -217,7 +218,10 @@ def test_an_uninstall_leaves_the_crd_and_all_schedules_and_nothing_else(
 ) -> None:
     remove_crd(server)
     with installed(helm, server, namespace):
-        server.kubectl("wait", f"crd/{CRD}", "--for=condition=Established")
+        eventually(
+            lambda: server.kubectl("explain", "scheduledjobs.spec", check=False).returncode == 0,
+            "the CRD is served, and kubectl knows its fields",
+        )
         schedule = {
             "apiVersion": "evenkeel.dev/v1alpha1",
             "kind": "ScheduledJob",
