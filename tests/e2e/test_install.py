@@ -260,7 +260,8 @@ def a_herd_outlives_its_operator(release: Release) -> None:
         manifest(f"run-{n:03}", at=moment(first + 3 * (n % 2)), jobTemplate=work())
         for n in range(HERD)
     ]
-    text = "\n---\n".join(json.dumps(each) for each in herd)
+    # YAML: kubectl before 1.33 refuses a second document after one of JSON.
+    text = yaml.safe_dump_all(herd)
     release.cluster.kubectl("-n", ns, "create", "-f", "-", input=text)
     assert time.time() < first - 1, "this machine is too slow for this test"
     jobs = f"{BATCH}/namespaces/{ns}/jobs?limit=1"
