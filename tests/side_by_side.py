@@ -21,6 +21,7 @@ TOGETHER = {
     "a real node": ("tests/cluster/test_image.py", "tests/cluster/test_node.py", "tests/e2e/"),
     "an API server": (
         "tests/chart/test_api_server.py",
+        "tests/chart/test_registry.py",
         "tests/cluster/test_crd.py",
         "tests/cluster/test_harness.py",
         "tests/cluster/test_kind.py",

@@ -26,7 +26,7 @@ RULES: list[Json] = [
     {
         "apiGroups": ["evenkeel.dev"],
         "resources": ["scheduledjobs"],
-        "verbs": ["list", "watch"],
+        "verbs": ["get", "list", "watch"],
     },
     {"apiGroups": ["evenkeel.dev"], "resources": ["scheduledjobs/status"], "verbs": ["patch"]},
     {"apiGroups": ["evenkeel.dev"], "resources": ["scheduledjobs/finalizers"], "verbs": ["update"]},

@@ -22,7 +22,7 @@ from tests.sim.server import Server
 from tests.unit.resource.cases import TEMPLATE
 
 from evenkeel.kube import credentials
-from evenkeel.kube.api import MERGE_PATCH, Api, Reply, jobs_path, only, schedules_path
+from evenkeel.kube.api import MERGE_PATCH, Api, Reply, jobs_path, schedules_path
 from evenkeel.kube.client import KubeClient
 from evenkeel.kube.pruner import METADATA_ONLY
 from evenkeel.resource.crd import NOT_SEEN_YET
@@ -413,17 +413,6 @@ class Contract:
         assert "spec" not in item
 
     # --- watching ---------------------------------------------------------------------------------
-
-    async def test_one_schedule_can_be_listed_by_its_name(self) -> None:
-        made = await self.new_schedule("chosen")
-        await self.new_schedule("chosen-not")
-
-        page = (await self.get(self.schedules, **only("chosen"))).json()
-        nobody = (await self.get(self.schedules, **only("nobody"))).json()
-
-        assert [item["metadata"]["uid"] for item in page["items"]] == [made["metadata"]["uid"]]
-        assert (page["items"][0]["kind"], page["items"][0]["spec"]) == (KIND, made["spec"])
-        assert nobody["items"] == [] and nobody["metadata"]["resourceVersion"]
 
     async def test_a_watch_tells_every_change_in_order(self) -> None:
         since = (await self.get(self.schedules)).json()["metadata"]["resourceVersion"]

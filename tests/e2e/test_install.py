@@ -23,7 +23,7 @@ from tests.cluster.harness.helm import CHART, helm
 from tests.cluster.world import BATCH, World, due, eventually, manifest, moment, owner, seconds
 from tests.docs.words import said
 
-pytestmark = pytest.mark.timeout(900)
+pytestmark = [pytest.mark.timeout(900), pytest.mark.usefixtures("helm")]  # built first
 
 Json = dict[str, Any]
 NS = "evenkeel"
@@ -179,8 +179,8 @@ def runs_of_all_kinds_are_on_time_and_told(release: Release) -> str:
 
 
 def uses_every_right(release: Release) -> None:
-    """What is not used by runs that succeed: a Pod that is refused, one that does not start, a name
-    that is taken, Jobs beyond the history limits, an Event that is repeated."""
+    """What runs that succeed do not use: Pods that are refused, a name that is taken, Jobs beyond the
+    history limits, an Event that is repeated, an edit between two writes of the status."""
     world = release.world
     ns = world.namespace("rights")
     stranger = work()
@@ -194,6 +194,8 @@ def uses_every_right(release: Release) -> None:
     world.create(ns, "taken", at=at, jobTemplate=work())
     limits = {"successfulJobsHistoryLimit": 0}
     world.create(ns, "leaves", interval=every, jobTemplate=work(), **limits)
+    eventually(lambda: world.status(ns, "leaves")["state"] != "Pending", "its status is written")
+    world.edit(ns, "leaves", priority=1)
     eventually(
         lambda: len(world.recent(ns, "refused", "failed")) > 1,
         "its Pods are refused",

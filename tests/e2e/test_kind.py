@@ -14,6 +14,7 @@ from tests.docs.words import commands, said
 
 pytestmark = [
     pytest.mark.timeout(900),
+    pytest.mark.usefixtures("helm"),
     pytest.mark.skipif(not kind.available(), reason="no kind, or no Docker engine"),
 ]
 

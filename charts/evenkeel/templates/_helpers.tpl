@@ -73,7 +73,7 @@ deletion of their owner.
 {{- define "evenkeel.rules" -}}
 - apiGroups: [evenkeel.dev]
   resources: [scheduledjobs]
-  verbs: [list, watch]
+  verbs: [get, list, watch]
 - apiGroups: [evenkeel.dev]
   resources: [scheduledjobs/status]
   verbs: [patch]

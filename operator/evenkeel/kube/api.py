@@ -165,11 +165,6 @@ def schedules_path(ns: str = "", name: str = "") -> str:
     return _path(SCHEDULES, ns, PLURAL, name)
 
 
-def only(name: str) -> dict[str, str]:
-    """Of a list, the object of this name. One is read so seldom that a right to `get` is saved."""
-    return {"fieldSelector": f"metadata.name={name}"}
-
-
 def _path(group: str, ns: str, resource: str, name: str) -> str:
     scope = f"{group}/namespaces/{ns}" if ns else group
     return f"{scope}/{resource}/{name}" if name else f"{scope}/{resource}"

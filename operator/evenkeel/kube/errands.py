@@ -33,7 +33,7 @@ from evenkeel.core.messages import (
     TemplateChecked,
     TimeConfirmed,
 )
-from evenkeel.kube.api import Api, NoAnswer, NotSent, Reply, jobs_path, only, schedules_path
+from evenkeel.kube.api import Api, NoAnswer, NotSent, Reply, jobs_path, schedules_path
 from evenkeel.kube.gate import Gate
 from evenkeel.kube.places import Places
 from evenkeel.kube.tasks import Fail, Tasks, reraise
@@ -287,14 +287,11 @@ class Errands:
 
     async def _read(self, effect: ReadSchedule) -> None:
         async for _ in clock.tries(FIRST_PAUSE_S, LONGEST_PAUSE_S):
-            path = schedules_path(effect.ns)
-            found = await self._call(effect.ns, "GET", path, params=only(effect.name))
+            path = schedules_path(effect.ns, effect.name)
+            found = await self._call(effect.ns, "GET", path)
             if found is None or not (found.ok or found.absent) or not found.from_api_server:
                 continue
-            page = found.json() if found.ok else {}
-            if found.ok and not (page.get("metadata") or {}).get("resourceVersion"):
-                continue  # taken for an empty list, a proxy's page would end the schedule
-            raw = (page.get("items") or [{}])[0]
+            raw = found.json() if found.ok else {}
             metadata = raw.get("metadata") or {}
             if metadata.get("uid") != effect.uid or metadata.get("deletionTimestamp"):
                 await self._report(ScheduleRead(effect.uid, None, ()))

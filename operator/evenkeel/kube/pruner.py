@@ -11,7 +11,7 @@ from evenkeel import clock as clocks
 from evenkeel.clock import Clock
 from evenkeel.core.inbox import Inbox
 from evenkeel.core.messages import SchedulesListed
-from evenkeel.kube.api import Api, NoAnswer, NotSent, Reply, only, schedules_path
+from evenkeel.kube.api import Api, NoAnswer, NotSent, Reply, schedules_path
 from evenkeel.kube.listener import Sight
 from evenkeel.kube.reflector import PAGE, Unusable
 
@@ -121,7 +121,7 @@ class Pruner:
                 raise Unusable("not a list")  # an empty list would end all schedules
             found |= {
                 each["uid"]: (
-                    f"{each.get('namespace', '')}/{each.get('name', '')}",
+                    schedules_path(each.get("namespace", ""), each.get("name", "")),
                     each.get("generation", 0),
                 )
                 for each in (item["metadata"] for item in page.get("items") or ())
@@ -148,13 +148,12 @@ class Pruner:
         if self.see is None:
             return
         unseen = {
-            uid: key for uid, (key, generation) in found.items() if self._known(uid) < generation
+            uid: path for uid, (path, generation) in found.items() if self._known(uid) < generation
         }
         for uid in unseen.keys() & self._unseen:
-            ns, _, name = unseen[uid].partition("/")
-            reply = await self._api.call("GET", schedules_path(ns), params=only(name))
-            for raw in reply.json().get("items") or () if reply.ok else ():
-                if (raw.get("metadata") or {}).get("uid") == uid:
-                    self._complain("schedule not shown by its watch", unseen[uid])
-                    self.see(None, raw)
+            reply = await self._api.call("GET", unseen[uid])
+            raw = reply.json()
+            if reply.ok and (raw.get("metadata") or {}).get("uid") == uid:
+                self._complain("schedule not shown by its watch", unseen[uid])
+                self.see(None, raw)
         self._unseen = frozenset(unseen)

@@ -13,7 +13,7 @@ from evenkeel.resource.names import GROUP, PLURAL
 REVIEWS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
 
 NEEDED = (
-    ("list", GROUP, PLURAL),
+    ("get", GROUP, PLURAL),
     ("watch", GROUP, PLURAL),
     ("patch", GROUP, f"{PLURAL}/status"),
     ("get", "batch", "jobs"),

@@ -237,8 +237,8 @@ def test_what_two_lists_show_and_no_watch_is_fetched_and_shown(has, shown):
     """A schedule that is not known, or only by an older generation."""
     desk, seen, complaints = Desk(), [], []
     metadata = {"uid": "a", "namespace": "shop", "name": "report", "generation": 2}
-    listed, whole = listing({"metadata": metadata}), listing({"metadata": metadata, "spec": {}})
-    api = ScriptedApi([listed, listed, whole])
+    whole = Reply(200, orjson.dumps({"metadata": metadata, "spec": {}}))
+    api = ScriptedApi([listing({"metadata": metadata}), listing({"metadata": metadata}), whole])
 
     async def scenario(clock):
         pruner = Pruner(
