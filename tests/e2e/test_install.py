@@ -179,8 +179,8 @@ def runs_of_all_kinds_are_on_time_and_told(release: Release) -> str:
 
 
 def uses_every_right(release: Release) -> None:
-    """What runs that succeed do not use: Pods that are refused, a name that is taken, Jobs beyond the
-    history limits, an Event that is repeated, an edit between two writes of the status."""
+    """What runs that succeed do not use: Pods that are refused, a name that is taken, Jobs beyond a
+    history limit, an Event that is repeated, an edit between two writes of the status."""
     world = release.world
     ns = world.namespace("rights")
     stranger = work()

@@ -11,7 +11,7 @@ from tests.cluster.world import World, eventually
 from tests.docs.blocks import REPOSITORY, block
 from tests.docs.words import said
 
-pytestmark = pytest.mark.timeout(900)
+pytestmark = [pytest.mark.timeout(900), pytest.mark.usefixtures("helm")]
 
 NS = "evenkeel"
 
