@@ -19,7 +19,7 @@ import pytest
 from tests.cluster.harness import Cluster, HarnessError, images, kind, packages, start, stop
 from tests.cluster.harness import __main__ as command_line
 from tests.cluster.harness import state as states
-from tests.cluster.starters import REPOSITORY
+from tests.cluster.starters import REPOSITORY, killed_at_the_end
 from tests.cluster.world import eventually
 
 
@@ -125,10 +125,15 @@ def test_a_node_that_does_not_get_ready_is_an_error_and_is_deleted(
 def test_where_the_engine_is_gone_the_cluster_is_forgotten_and_one_of_ours_is_started(
     fake_kind: FakeKind, name: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    start(name)
-    fake_kind.engine_is_gone()
+    with killed_at_the_end(
+        "from tests.cluster.harness import start",
+        f"start({name!r}, keep=True)",
+    ):
+        fake_kind.engine_is_gone()
+        assert f"{name}: not running, kind" in status(name)
+        with pytest.raises(HarnessError, match="another process uses the cluster"):
+            start(name)
 
-    assert f"{name}: not running, kind" in status(name)
     assert start(name).kind == "built"
 
     assert f"Later: kind delete cluster --name evenkeel-{name}" in capsys.readouterr().err

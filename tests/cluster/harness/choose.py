@@ -47,6 +47,7 @@ def start(
     with state.locked(name):
         found = state.load(name)
         if found and not _usable(found):
+            _refuse_if_in_use(found)
             say(f"the cluster {name!r} did not run any more: starting it anew")
             destroy(found)
             found = None
@@ -120,6 +121,16 @@ def _fresh(found: State) -> Cluster:
         destroy(found)
         raise
     return cluster
+
+
+def _refuse_if_in_use(found: State) -> None:
+    """Another terminal may know a Docker engine that this one does not: its cluster is at work."""
+    at_work = found.ready and any(owner.alive for owner in found.owners)
+    if found.made == "kind" and at_work and not kind.available():
+        raise HarnessError(
+            f"another process uses the cluster {found.name!r}, which kind made, and no kind or no"
+            " Docker engine answers here: end that process, or give another name."
+        )
 
 
 def _usable(found: State) -> bool:
