@@ -25,6 +25,8 @@ from evenkeel.settings import Settings
 pytestmark = pytest.mark.timeout(900)
 
 COUNT = 200
+WEIGHT = 10
+"""Of those that are moved. Else a herd fills the slot that it is due in, and none moves there."""
 EVERY_S = 2700
 SIX_HOURS_S = 21_600
 STATUS = "/apis/evenkeel.dev/v1alpha1/namespaces/{}/scheduledjobs/{}/status"
@@ -134,11 +136,8 @@ async def test_a_rebalance_in_a_herd_moves_as_previewed_and_loses_or_doubles_no_
     # All in one phase of three slots, their last run just over half an interval ago: they may be
     # moved, and some phase to move to begins within the next minutes whatever the time is.
     last = now - EVERY_S // 2 - 10
-    await apart(
-        lambda: apply(
-            world, ns, names, interval={"every": "45m"}, suspend=True, jobTemplate=template()
-        )
-    )
+    heavy = {"interval": {"every": "45m"}, "placement": {"weight": WEIGHT}}
+    await apart(lambda: apply(world, ns, names, **heavy, suspend=True, jobTemplate=template()))
     for name in names:
         await apart(lambda name=name: remember(world, ns, name, anchor=last, last=last))
     async with operator(world, ns) as running:
@@ -210,9 +209,9 @@ def remember(world: World, ns: str, name: str, *, anchor: int, last: int) -> Non
             "anchor": moment(anchor),
             "every": f"{EVERY_S}s",
             "placedAt": moment(last - EVERY_S),
-            "weight": 1,
+            "weight": WEIGHT,
             "slot": "00:00",
-            "load": 1,
+            "load": WEIGHT,
             "reason": "before",
         },
     }

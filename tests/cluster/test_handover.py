@@ -53,6 +53,7 @@ def both_are_active(minutes: int) -> Story:
 
     def play(world: World, running: OperatorProcess, ns: str) -> None:
         first = next_minute(room_s=15)
+        sleep_until(first - 58)  # created before another minute, that one would be its first
         create_cron_job(world, ns, "both")
         world.create(ns, "both", **EVERY_MINUTE)
         eventually(lambda: world.status(ns, "both").get("nextRunTime"), "the operator knows it")
