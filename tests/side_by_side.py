@@ -16,9 +16,11 @@ from xdist.workermanage import WorkerController
 
 COMPUTE = ("tests/unit/", "tests/sim/", "tests/chart/", "tests/test_newer_python.py")
 
-# A cluster takes seconds to start, kind's half a minute. These files have one together.
+# A cluster takes seconds to start, kind's half a minute. These files have one together. They begin
+# first, and so does what waits for the next minute again and again.
 TOGETHER = {
     "a real node": ("tests/cluster/test_image.py", "tests/cluster/test_node.py", "tests/e2e/"),
+    "the next minute": ("tests/cluster/test_handover.py",),
     "an API server": (
         "tests/chart/test_api_server.py",
         "tests/chart/test_registry.py",

@@ -22,6 +22,24 @@ SWITCHES: Json = {
 }
 """They are off in FULL, where no value is at its default."""
 
+RULES: list[Json] = [
+    {
+        "apiGroups": ["evenkeel.dev"],
+        "resources": ["scheduledjobs"],
+        "verbs": ["get", "list", "watch"],
+    },
+    {"apiGroups": ["evenkeel.dev"], "resources": ["scheduledjobs/status"], "verbs": ["patch"]},
+    {"apiGroups": ["evenkeel.dev"], "resources": ["scheduledjobs/finalizers"], "verbs": ["update"]},
+    {
+        "apiGroups": ["batch"],
+        "resources": ["jobs"],
+        "verbs": ["get", "list", "watch", "create", "delete"],
+    },
+    {"apiGroups": [""], "resources": ["pods"], "verbs": ["list"]},
+    {"apiGroups": [""], "resources": ["events"], "verbs": ["list", "create", "patch"]},
+]
+"""What the operator may do, and no more."""
+
 SCHEMA_REFUSES = (
     "Error: values don't meet the specifications of the schema(s) in the following chart(s):\n"
     "evenkeel:\n"

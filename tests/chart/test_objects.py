@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 from kubernetes_validate import utils as kubernetes_validate
-from tests.chart.rendered import FULL, SWITCHES, Json, Rendered, render
+from tests.chart.rendered import FULL, RULES, SWITCHES, Json, Rendered, render
 from tests.cluster.harness import image
 from tests.cluster.harness.helm import CHART, Helm
 
@@ -18,22 +18,6 @@ OLDEST, NEWEST = "1.30", kubernetes_validate.latest_version()
 
 SETS: dict[str, list[Json]] = {"default": [{}], "full": [FULL], "full and on": [FULL, SWITCHES]}
 
-RULES: list[Json] = [
-    {
-        "apiGroups": ["evenkeel.dev"],
-        "resources": ["scheduledjobs"],
-        "verbs": ["get", "list", "watch"],
-    },
-    {"apiGroups": ["evenkeel.dev"], "resources": ["scheduledjobs/status"], "verbs": ["patch"]},
-    {"apiGroups": ["evenkeel.dev"], "resources": ["scheduledjobs/finalizers"], "verbs": ["update"]},
-    {
-        "apiGroups": ["batch"],
-        "resources": ["jobs"],
-        "verbs": ["get", "list", "watch", "create", "delete"],
-    },
-    {"apiGroups": [""], "resources": ["pods"], "verbs": ["list"]},
-    {"apiGroups": [""], "resources": ["events"], "verbs": ["list", "create", "patch"]},
-]
 READ = ["get", "list", "watch"]
 WRITE = ["create", "update", "patch", "delete", "deletecollection"]
 

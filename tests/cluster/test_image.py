@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.chart.rendered import RULES
 from tests.cluster.harness import Cluster, HarnessError, image
 from tests.cluster.world import World, eventually, once
 
@@ -22,22 +23,6 @@ from evenkeel import release
 pytestmark = pytest.mark.timeout(900)  # the image may have to be built: a minute on a busy machine
 
 Json = dict[str, Any]
-RULES: list[Json] = [
-    {
-        "apiGroups": ["evenkeel.dev"],
-        "resources": ["scheduledjobs"],
-        "verbs": ["get", "list", "watch"],
-    },
-    {"apiGroups": ["evenkeel.dev"], "resources": ["scheduledjobs/status"], "verbs": ["patch"]},
-    {"apiGroups": ["evenkeel.dev"], "resources": ["scheduledjobs/finalizers"], "verbs": ["update"]},
-    {
-        "apiGroups": ["batch"],
-        "resources": ["jobs"],
-        "verbs": ["get", "list", "watch", "create", "delete"],
-    },
-    {"apiGroups": [""], "resources": ["pods"], "verbs": ["list"]},
-    {"apiGroups": ["", "events.k8s.io"], "resources": ["events"], "verbs": ["create", "patch"]},
-]
 
 
 @dataclass
