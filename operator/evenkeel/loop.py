@@ -10,7 +10,15 @@ from collections.abc import Callable
 from typing import Any
 
 from evenkeel.clock import Clock, sleep
-from evenkeel.core.effects import BuildIndex, ConfirmRebalance, Effect, PlanRebalance, Stopped
+from evenkeel.core.arrivals import improve
+from evenkeel.core.effects import (
+    BuildIndex,
+    ConfirmRebalance,
+    Effect,
+    ImproveSet,
+    PlanRebalance,
+    Stopped,
+)
 from evenkeel.core.messages import Message, Shutdown
 from evenkeel.core.moving import make_plan, prove_plan
 from evenkeel.core.scheduler import Scheduler, make_index
@@ -25,6 +33,7 @@ messages. A due time is not delayed."""
 
 OFFLOADED: dict[type[Effect], Callable[[Any], Message]] = {
     BuildIndex: make_index,
+    ImproveSet: improve,
     PlanRebalance: make_plan,
     ConfirmRebalance: prove_plan,
 }

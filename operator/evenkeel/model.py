@@ -7,6 +7,7 @@ compared for equality.
 
 import enum
 from dataclasses import dataclass, field
+from typing import Literal
 
 from evenkeel.reasons import ConditionReason
 
@@ -118,11 +119,16 @@ class Window:
     end_s: int
 
 
+Weigh = Literal["Runs", "Requests"]
+"""What a run weighs without a weight of its own: 1, or what its Pods request."""
+
+
 @dataclass(frozen=True, slots=True)
 class PlacementWish:
     """`spec.placement`: what the user asks of the placement."""
 
-    weight: int = 1
+    weight: int | None = None
+    """None: what the setting placement.weigh says."""
     window: Window | None = None
     pinned: bool = False
 
@@ -170,6 +176,8 @@ class Schedule:
     ttl_s: int | None = None
     """ttlSecondsAfterFinished of the template. After it Kubernetes deletes the Job, and the Job's
     name no longer prevents a second create."""
+    weight_by_requests: int = 1
+    """What the CPU requests of the template weigh, in tenths of a core."""
     images: tuple[str, ...] = ()
     """The images of the template's containers, for people."""
 

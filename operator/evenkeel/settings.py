@@ -16,13 +16,22 @@ import pydantic.alias_generators
 import yaml
 
 from evenkeel import errors
+from evenkeel.model import Weigh
+
+_GROUPED = dict.fromkeys(
+    ("placement_mode", "placement_weigh", "placement_duration", "placement_keep_on_resume_s"),
+    "placement",
+)
+"""The settings that stand in a mapping of the file, and the name of that mapping."""
 
 
 def _name_in_file(field: str) -> str:
-    """`pre_schedule_s` is called `preSchedule` in the file, where all times are seconds."""
-    if field == "placement_mode":
-        return "placement.mode"
-    return pydantic.alias_generators.to_camel(field.removesuffix("_s"))
+    """`pre_schedule_s` is called `preSchedule` in the file, where all times are seconds, and
+    `placement_mode` is `mode` in the mapping `placement`."""
+    camel = pydantic.alias_generators.to_camel
+    if (group := _GROUPED.get(field)) is not None:
+        return f"{group}.{camel(field.removeprefix(f'{group}_').removesuffix('_s'))}"
+    return camel(field.removesuffix("_s"))
 
 
 def _name_in_environment(field: str) -> str:
@@ -73,11 +82,22 @@ class Settings(pydantic.BaseModel):
     """A shorter interval is refused: to create Jobs more often costs the cluster more than the
     runs."""
 
-    placement_mode: Literal["Balance", "Observe"] = pydantic.Field(
-        default="Balance", alias="placement.mode"
-    )
+    placement_mode: Literal["Balance", "Observe"] = "Balance"
     """With Observe the phase is a hash of the name, and the reason says which phase the load would
     have chosen: for trying the operator out."""
+
+    placement_weigh: Weigh = "Runs"
+    """What a run weighs whose schedule has no weight. With Requests the CPU requests of its
+    template in tenths of a core: a run of eight cores is no more even than one of a tenth if both
+    count as one."""
+
+    placement_duration: Literal["Learned", "Ignore"] = "Learned"
+    """Whether a run counts as load for as long as it is expected to last, or only in the slot in
+    which it starts. How long that is, is learned from the last ten runs that succeeded."""
+
+    placement_keep_on_resume_s: float = pydantic.Field(default=604_800, ge=0)
+    """A schedule that was suspended or paused for longer is placed afresh when it goes on; with 0
+    always. A week, so that neither a maintenance nor a long weekend moves the nightly job."""
 
     placement_cooldown_s: float = pydantic.Field(default=3600, ge=0)
     """A rebalance does not move a schedule that was placed less than this time ago."""
@@ -173,6 +193,8 @@ def load(
             message = f"write a plain number{' of seconds' if seconds else ''}, such as 30"
         elif first["type"] == "tuple_type":
             message = "write a list, such as [shop, web]"
+        elif first["type"] == "literal_error":
+            message = f"write {first['ctx']['expected']}".replace("'", "")
         elif first["type"] == "string_type":
             message = "write a text in quotes"
         if first["type"] == "extra_forbidden":
@@ -203,8 +225,7 @@ def _read_file(file: Path) -> dict[str, object]:
         return {}
     if not isinstance(content, dict):
         raise errors.BadSetting(f"--config {file}: expected a mapping of settings")
-    placement = content.get("placement")
-    if isinstance(placement, dict):
-        del content["placement"]
-        content |= {f"placement.{name}": value for name, value in placement.items()}
+    for group in set(_GROUPED.values()):
+        if isinstance(content.get(group), dict):
+            content |= {f"{group}.{name}": value for name, value in content.pop(group).items()}
     return content

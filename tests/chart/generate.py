@@ -71,7 +71,7 @@ def schema_text(schema: Json) -> str:
 
 
 def config_schema(model: Json) -> Json:
-    """The schema of the settings file. `placement.mode` is a mapping in the file."""
+    """The schema of the settings file, where `placement.mode` is `mode` in a mapping."""
     properties: Json = {}
     for name, described in model["properties"].items():
         if name in SET_BY_THE_CHART:

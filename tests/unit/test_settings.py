@@ -51,6 +51,25 @@ def test_namespaces_in_the_environment(text, names):
     assert load(file=None, environment={"EVENKEEL_NAMESPACES": text}).namespaces == names
 
 
+IN_A_MAPPING = {
+    "placement_mode": ("mode", "Observe"),
+    "placement_weigh": ("weigh", "Requests"),
+    "placement_duration": ("duration", "Ignore"),
+    "placement_keep_on_resume_s": ("keepOnResume", 60),
+}
+
+
+@pytest.mark.parametrize(("field", "written"), IN_A_MAPPING.items(), ids=IN_A_MAPPING)
+def test_a_setting_in_a_mapping_is_read_from_file_and_environment(file, field, written):
+    name, value = written
+    path = file(f"grace: 40\nplacement:\n  {name}: {value}\n")
+    variable = f"EVENKEEL_{field.removesuffix('_s').upper()}"
+    assert load(file=path, environment={}) == Settings(grace_s=40, **{field: value})
+    assert load(file=None, environment={variable: str(value)}) == Settings(**{field: value})
+    default = str(Settings.model_fields[field].default)
+    assert load(file=path, environment={variable: default}) == Settings(grace_s=40)
+
+
 BAD = {
     "a name that is none": ("speed: 3", ["speed: there is no such setting"]),
     "a name with a slip": ("preShedule: 3", ["preShedule: there", "did you mean preSchedule?"]),
@@ -59,6 +78,24 @@ BAD = {
         "placement: {mod: Observe}",
         ["placement.mod: there", "mean placement.mode?"],
     ),
+    "a word that a setting does not know": (
+        "placement: {mode: Even}",
+        ["placement.mode: write Balance or Observe"],
+    ),
+    "a weight of another kind": (
+        "placement: {weigh: CPU}",
+        ["placement.weigh: write Runs or Requests"],
+    ),
+    "a duration in seconds": (
+        "placement: {duration: 90}",
+        ["placement.duration: write Learned or Ignore"],
+    ),
+    "days for seconds": (
+        "placement: {keepOnResume: 7d}",
+        ["placement.keepOnResume: write a plain number of seconds"],
+    ),
+    "less than no time": ("placement: {keepOnResume: -1}", ["placement.keepOnResume: ", "0"]),
+    "a word for a mapping": ("placement: Observe", ["placement: there", "mean placement.mode?"]),
     "a number for an address": ("healthListen: 8081", ["healthListen: write a text"]),
     "a word for a number": ("grace: soon", ["grace", "number"]),
     "a duration for a number": ("grace: 30s", ["grace: write a plain number of seconds"]),

@@ -1,139 +1,233 @@
-"""Chooses the moves of a rebalance, and computes the load of the day after these moves.
+"""Chooses the moves of a rebalance, or of schedules that arrived together.
 
 `rebalance` calls `arrange` for the schedules that may move. Where some schedules are protected,
 `rebalance` calls `arrange` a second time as if no schedule was: the difference is what the
-protection costs. Intervals of more than a day are arranged first, on the load of a week; all other
-intervals are arranged after that, on the load of a day.
+protection costs. `arrivals` calls `arrange_set`. Intervals of more than a day are arranged first,
+on the load of a week; all other intervals are arranged after that, on the load of a day.
 """
 
 from collections.abc import Mapping, Sequence
 
-import numpy as np
-
 from evenkeel.balance import search, starts
-from evenkeel.balance.day_load import DayLoad, Ints, weight_by_slot
-from evenkeel.balance.load import LoadMap, anchor_slot, folded_slot
-from evenkeel.balance.move_range import Limits, MoveRange, move_range_of
+from evenkeel.balance.day_load import DayLoad, Ints, Rhythm
+from evenkeel.balance.inside_slot import (
+    Seat,
+    choose_minutes,
+    choose_seconds,
+    choose_seconds_afresh,
+    make_seat,
+    seat_at,
+    share_a_second,
+)
+from evenkeel.balance.load import LoadMap, add_runs, members_rhythm
+from evenkeel.balance.minutes import Minutes
+from evenkeel.balance.move_range import MoveRange
 from evenkeel.balance.nouns import DAY_SLOTS, WEEK_SLOTS, Member, Move
-from evenkeel.balance.place import anchor_of, at_anchor, window_of, within_minute
+from evenkeel.balance.place import anchor_of, at_anchor, choose, window_of
 from evenkeel.balance.runs import Members, base_of
-from evenkeel.balance.score import distribution_score, peak_to_mean
-from evenkeel.model import DAY_S, SLOT_S, Instant
+from evenkeel.balance.score import distribution_score, peak_to_mean, unevenness
+from evenkeel.model import DAY_S, Instant
 from evenkeel.when.zone import load_zone
+
+SWEEPS = 1
+"""After its first round each schedule of a set chooses once more, now that all are there."""
+
+CLOSE_TO_LEAST_PEAK = 1.01
+CLOSE_WITH_EQUAL_WEIGHTS = 1.02
+"""Of two arrangements whose busiest slots differ by so little, the one with better minutes is
+chosen. With equal weights the load of a slot is the number of its starts, and minutes count as
+much."""
 
 
 def arrange(
-    load: LoadMap, free: Sequence[Member], now: Instant, limits: Limits
+    load: LoadMap, ranges: Mapping[str, MoveRange], now: Instant
 ) -> tuple[list[Move], DayLoad]:
-    """The moves among the free members that improve the load, and the load of the day after them.
+    """The moves that improve the load, and the load of the day after them. Only schedules with a
+    range move, and only into that range.
 
     The search counts phases; `is_worse` counts runs. The two differ in the current slot: a run
     there that has passed already disappears from the day together with its old phase. If that
     makes the day worse, a second search leaves the passed part of the slot alone: no schedule whose
     last run lies there moves, and no new anchor lies there.
     """
-    ranges = {
-        member.key: move_range
-        for member in free
-        if member.interval.every_s > SLOT_S  # a shorter one runs in every slot
-        and (move_range := move_range_of(member, now, limits)) is not None
-    }
     for no_anchor_in in (range(0), range(load.start, now + 1)):
-        may_move = [
-            m for m in free if m.key in ranges and ranges[m.key].last_run not in no_anchor_in
-        ]
-        long = [member for member in may_move if member.interval.every_s > DAY_S]
-        short = [member for member in may_move if member.interval.every_s <= DAY_S]
-        weekly = _find(load, long, ranges, load.rhythm_week(), no_anchor_in) if long else {}
-        for chosen in [weekly, {}] if weekly else [{}]:
-            base = _day_after(load, chosen, now) if chosen else load.rhythm_day()
-            daily = _find(load, short, ranges, base, no_anchor_in)
-            moves = _moves(load, {**chosen, **daily}, ranges)
+        may_move = {key: span for key, span in ranges.items() if span.last_run not in no_anchor_in}
+        for with_long in (True, False):
+            seats = _seats(load, may_move, now, no_anchor_in, with_long=with_long)
+            seconds = load.day.copy()
+            _take_out(seconds, [seat.member for seat in seats if seat.moves], load.start)
+            choose_seconds(seconds.seconds, seats, origin=load.start)
+            moves = _moves(seats)
             day = project(load, moves, now)
             if not is_worse(day, load.day):
                 return moves, day
+            if all(load.members[key].interval.every_s <= DAY_S for key in may_move):
+                break
     return [], load.day.copy()
 
 
-def _find(
+def arrange_set(load: LoadMap, ranges: Mapping[str, MoveRange], now: Instant) -> list[Move]:
+    """The moves that improve the load, for schedules that have never run: each may move freely, and
+    what counts is the load of the days to come, not the rest of this one.
+
+    Three arrangements are tried: the present one, in which at most the seconds change; a search by
+    slots, best where weights differ; and one schedule after another, the shortest interval first,
+    best for the minutes.
+    """
+    by_slots = _seats(load, ranges, now, range(0), with_long=True, moves_are_free=True)
+    shortest_first = _shortest_first(load, ranges, now)
+    present = [seat_at(load.members[key], span, span.current_time) for key, span in ranges.items()]
+    for seats in (present, by_slots, shortest_first):
+        if seats is not present or share_a_second(present, origin=load.start):
+            _choose_all_seconds(load, seats)
+    arrangements = [_moves(seats) for seats in (present, by_slots, shortest_first)]
+    peaks, ranks = zip(
+        *(_rank_after(load, moves, ranges, now) for moves in arrangements), strict=True
+    )
+    equal = len({load.members[key].weight for key in ranges}) == 1
+    most = min(peaks) * (CLOSE_WITH_EQUAL_WEIGHTS if equal else CLOSE_TO_LEAST_PEAK)
+    good = [n for n, peak in enumerate(peaks) if peak <= most]
+    return arrangements[min(good, key=lambda n: ranks[n])]
+
+
+def _rank_after(
+    load: LoadMap, moves: Sequence[Move], ranges: Mapping[str, MoveRange], now: Instant
+) -> tuple[int, tuple[int, ...]]:
+    """The load of the busiest slot after the moves, and the rank of the minutes and the slots: less
+    is better. Where intervals of more than a day move, a week is looked at, and then the day."""
+    before = [load.members[move.key] for move in moves]
+    after = [at_anchor(load.members[move.key], move.new_anchor, now) for move in moves]
+
+    def then(rhythm: Rhythm, slots: int) -> Rhythm:
+        rest = rhythm.minus(members_rhythm(before, load.start, slots))
+        return rest.plus(members_rhythm(after, load.start, slots))
+
+    day = whole = then(load.rhythm_day(), DAY_SLOTS)
+    if any(load.members[key].interval.every_s > DAY_S for key in ranges):
+        whole = then(load.rhythm_week(), WEEK_SLOTS)
+    peak, uneven = slots_rank(whole.work[:-1])
+    busiest, busiest_placed, minutes_uneven = minutes_rank(whole.minutes, whole.fixed)
+    _, busiest_placed_today, _ = minutes_rank(day.minutes, day.fixed)
+    return peak, (busiest, busiest_placed, busiest_placed_today, uneven, minutes_uneven)
+
+
+def _shortest_first(load: LoadMap, ranges: Mapping[str, MoveRange], now: Instant) -> list[Seat]:
+    """One schedule after another, as `place` chooses, as if none of them had a phase; and once more
+    when all are there."""
+    trial = load.snapshot()
+    members = sorted(
+        (load.members[key] for key in ranges), key=lambda m: (m.interval.every_s, -m.weight, m.key)
+    )
+    for member in members:
+        trial.drop(member.key)
+    first_runs = {key: span.current_time for key, span in ranges.items()}
+    for _ in range(1 + SWEEPS):
+        for member in members:
+            span, every_s = ranges[member.key], member.interval.every_s
+            trial.drop(member.key)
+            rhythm = trial.rhythm_day() if every_s <= DAY_S else trial.rhythm_week()
+            window, zone = window_of(member), load_zone(member.timing.zone)
+            choices = starts.minutes(span.low, span.high, every_s, window=window, zone=zone)
+            found = choose(trial, rhythm, member, choices, span.low, span.high)
+            if found is None:
+                trial.put(member)
+            else:
+                trial.put(at_anchor(member, found.anchor, now))
+                first_runs[member.key] = found.first_run
+    return [seat_at(member, ranges[member.key], first_runs[member.key]) for member in members]
+
+
+def _choose_all_seconds(load: LoadMap, seats: Sequence[Seat]) -> None:
+    """Choose the seconds anew for all of them: as they were chosen one after another, and before
+    some of them moved, a few share a second."""
+    others = load.snapshot()
+    for seat in seats:
+        others.drop(seat.member.key)
+    choose_seconds_afresh(others.rhythm_seconds(), seats, origin=load.start)
+
+
+def _seats(
     load: LoadMap,
+    ranges: Mapping[str, MoveRange],
+    now: Instant,
+    no_anchor_in: range,
+    *,
+    with_long: bool,
+    moves_are_free: bool = False,
+) -> list[Seat]:
+    """Slots, then minutes: of the intervals of more than a day by the load of a week, then of all
+    others by the load of a day."""
+    members = [load.members[key] for key in sorted(ranges)]
+    long = [member for member in members if member.interval.every_s > DAY_S]
+    short = [member for member in members if member.interval.every_s <= DAY_S]
+    day, seats = load.rhythm_day(), list[Seat]()
+    if long and with_long:
+        seats = _find(load.start, long, ranges, load.rhythm_week(), no_anchor_in, moves_are_free)
+        moved = [seat for seat in seats if seat.moves]
+        before = [seat.member for seat in moved]
+        after = [at_anchor(seat.member, seat.first - seat.every_s, now) for seat in moved]
+        day = day.minus(members_rhythm(before, load.start, DAY_SLOTS))
+        day = day.plus(members_rhythm(after, load.start, DAY_SLOTS))
+    if short:
+        seats += _find(load.start, short, ranges, day, no_anchor_in, moves_are_free)
+    return seats
+
+
+def _find(
+    origin: Instant,
     members: Sequence[Member],
     ranges: Mapping[str, MoveRange],
-    rhythm: Ints,
+    rhythm: Rhythm,
     no_anchor_in: range,
-) -> dict[str, Instant]:
-    """The minute of the first run of each member that should move. No new anchor lies in the range
+    moves_are_free: bool,
+) -> list[Seat]:
+    """The minute of the first run of each member. No new anchor lies in the range
     `no_anchor_in`."""
-    slots = len(rhythm) - 1
+    slots = len(rhythm.work) - 1
     movables = []
     for member in members:
-        move_range, every_s = ranges[member.key], member.interval.every_s
+        span, every_s = ranges[member.key], member.interval.every_s
         zone = load_zone(member.timing.zone)
-        choices = starts.starts(
-            move_range.low, move_range.high, every_s, window=window_of(member), zone=zone
+        choices = starts.one_of_each_block(
+            span.low, span.high, every_s, window=window_of(member), zone=zone
         )
-        if no_anchor_in:
-            anchors = choices - every_s
-            choices = choices[(anchors < no_anchor_in.start) | (anchors >= no_anchor_in.stop)]
+        choices = _without(choices, every_s, no_anchor_in)
         if len(choices):
             movables.append(
-                search.make_movable(
-                    member, choices, move_range.current_time, origin=load.start, slots=slots
-                )
+                search.make_movable(member, choices, span.current_time, origin=origin, slots=slots)
             )
-    base = rhythm - _rhythm_of([movable.member for movable in movables], load.start, slots)
-    found = search.best(base, movables)
-    return {
-        movable.member.key: movable.start_in(column)
-        for movable, column in zip(movables, found.columns, strict=True)
-        if column != movable.present
-    }
+    others = rhythm.minus(members_rhythm([movable.member for movable in movables], origin, slots))
+    found = search.best(others.work, movables)
+    seats = []
+    for movable, column in zip(movables, found.columns, strict=True):
+        member, span = movable.member, ranges[movable.member.key]
+        stays = column == movable.present
+        first = span.current_time if stays else movable.start_in(column)
+        seat = make_seat(member, span, first, origin=origin, slots=slots)
+        seat.choices = _without(seat.choices, seat.every_s, no_anchor_in)
+        seats.append(seat)
+    choose_minutes(others, found.work, seats, origin=origin, moves_are_free=moves_are_free)
+    return seats
 
 
-def _rhythm_of(members: Sequence[Member], start: Instant, slots: int) -> Ints:
-    """The load of these members in each of so many slots, anchors in view included."""
-    slot_loads = np.zeros(slots + 1, np.int64)
-    arranged = Members(members)
-    for second, ordinal in arranged.runs(start, start + slots * SLOT_S):
-        slot_loads += weight_by_slot(second // SLOT_S, arranged.weight[ordinal], slots + 1)
-    for member in members:
-        beyond_runs = [anchor_slot(member, start)]
-        if slots == WEEK_SLOTS:
-            beyond_runs.append(folded_slot(member, start))
-        for at in beyond_runs:
-            if at is not None and at < slots:
-                slot_loads[at] += member.weight
-    return slot_loads
+def _without(choices: Ints, every_s: int, no_anchor_in: range) -> Ints:
+    if not no_anchor_in:
+        return choices
+    anchors = choices - every_s
+    return choices[(anchors < no_anchor_in.start) | (anchors >= no_anchor_in.stop)]
 
 
-def _day_after(load: LoadMap, chosen: Mapping[str, Instant], now: Instant) -> Ints:
-    """The rhythm of the day after some long intervals have moved. Their starts are whole minutes
-    here: `_moves` chooses the seconds later."""
-    before = [load.members[key] for key in chosen]
-    after = [
-        at_anchor(member, first - member.interval.every_s, now)
-        for member, first in zip(before, chosen.values(), strict=True)
-    ]
-    gone = _rhythm_of(before, load.start, DAY_SLOTS)
-    return load.rhythm_day() - gone + _rhythm_of(after, load.start, DAY_SLOTS)
-
-
-def _moves(
-    load: LoadMap, chosen: Mapping[str, Instant], ranges: Mapping[str, MoveRange]
-) -> list[Move]:
-    """The moves, each with the least used second of its minute, in the order of the keys."""
-    trial = load.day.copy()
-    _take_out(trial, [load.members[key] for key in chosen], load.start)
+def _moves(seats: Sequence[Seat]) -> list[Move]:
+    """The moves in the order of the keys."""
     moves = []
-    for key in sorted(chosen):
-        member, move_range = load.members[key], ranges[key]
-        every_s = member.interval.every_s
-        first = within_minute(trial, load.start, chosen[key], move_range.high, every_s)
-        anchor = anchor_of(member, first, not_after=first)
+    for seat in sorted(seats, key=lambda seat: seat.member.key):
+        if not seat.moves:
+            continue
+        anchor = anchor_of(seat.member, seat.first, not_after=seat.first)
         if anchor is None:
             continue  # a clock change removes that time; the next rebalance may find another
-        trial.seconds[(first - load.start) % every_s : DAY_S : every_s] += 1
-        moves.append(Move(key, base_of(member.timing), anchor, move_range.current_time, first))
+        old = base_of(seat.member.timing)
+        moves.append(Move(seat.member.key, old, anchor, seat.span.current_time, seat.first))
     return moves
 
 
@@ -142,19 +236,48 @@ def project(load: LoadMap, moves: Sequence[Move], now: Instant) -> DayLoad:
     day = load.day.copy()
     _take_out(day, [load.members[move.key] for move in moves], load.start)
     arranged = Members([at_anchor(load.members[move.key], move.new_anchor, now) for move in moves])
-    for second, ordinal in arranged.runs(load.start, load.start + DAY_S):
-        day.add_all(second, arranged.weight[ordinal])
+    add_runs(day, arranged, load.start, load.start + DAY_S, origin=load.start)
     return day
 
 
 def _take_out(day: DayLoad, members: Sequence[Member], start: Instant) -> None:
-    arranged = Members(members)
-    for second, ordinal in arranged.runs(start, start + DAY_S):
-        day.add_all(second, arranged.weight[ordinal], sign=-1)
+    add_runs(day, Members(members), start, start + DAY_S, origin=start, sign=-1)
 
 
 def is_worse(day: DayLoad, present: DayLoad) -> bool:
-    """Whether the score is lower, or peak/mean is higher, than at present."""
-    score = distribution_score(day.slots, day.runs_by_weight)
-    score_present = distribution_score(present.slots, present.runs_by_weight)
-    return score < score_present or peak_to_mean(day.slots) > peak_to_mean(present.slots)
+    """Whether the slots have a higher peak/mean or are less even than at present; or, with slots
+    that are alike, whether the minutes are worse. With a move a run can leave the picture, so peaks
+    and sums alone cannot be compared."""
+    lasting = bool(present.later.any())
+    then, now = (
+        (peak_to_mean(each.work), _relative_unevenness(each, lasting=lasting))
+        for each in (day, present)
+    )
+    if then == now:
+        return minutes_rank(day.minutes, day.fixed) > minutes_rank(present.minutes, present.fixed)
+    return then[0] > now[0] or then[1] > now[1]
+
+
+def is_less_even(day: DayLoad, present: DayLoad) -> bool:
+    """Whether the busiest slot has more load than at present, or the slots are less even. A run
+    that leaves the picture lowers the mean, and that alone is no reason to refuse a plan."""
+    lasting = bool(present.later.any())
+    then, now = (_relative_unevenness(each, lasting=lasting) for each in (day, present))
+    return int(day.work.max()) > int(present.work.max()) or then > now
+
+
+def _relative_unevenness(day: DayLoad, *, lasting: bool) -> float:
+    if not lasting:
+        return 1 - distribution_score(day.slots, day.runs_by_weight)
+    total = int(day.work.sum())
+    return unevenness(day.work) / total if total else 0.0
+
+
+def slots_rank(work: Ints) -> tuple[int, int]:
+    """(peak, unevenness): less is better."""
+    return int(work.max()), unevenness(work)
+
+
+def minutes_rank(minutes: Ints, fixed: Ints) -> tuple[int, int, int]:
+    """As slots, after the busiest minute of all."""
+    return Minutes(Rhythm(minutes, minutes, fixed), 0).rank()

@@ -11,19 +11,14 @@ clock: the caller passes the time to `advance`.
 """
 
 import copy
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
+from typing import Self
 
 import numpy as np
 
-from evenkeel.balance.day_load import DayLoad, Ints, shifted, weight_by_slot
-from evenkeel.balance.nouns import (
-    DAY_SLOTS,
-    WEEK_S,
-    WEEK_SLOTS,
-    Distribution,
-    Member,
-)
+from evenkeel.balance.day_load import SLOT_MINUTES, DayLoad, Horizon, Ints, Rhythm, Seconds
+from evenkeel.balance.nouns import WEEK_S, WEEK_SLOTS, Distribution, Member
 from evenkeel.balance.report import describe
 from evenkeel.balance.runs import (
     Members,
@@ -53,9 +48,9 @@ class LoadMap:
         """The members with load where no run is (`_add_beyond_runs`). It is summed again whenever
         the start moves."""
         self._counting: Members | None = None
-        self._week: Ints | None = None
-        self._folded_weight: Ints = np.zeros(WEEK_SLOTS, np.int64)
-        self._anchors: Ints = np.zeros(WEEK_SLOTS, np.int64)
+        self._week: Horizon | None = None
+        self._before = BeyondRuns()
+        self._folded = BeyondRuns()
         self._described: tuple[int, Distribution] | None = None
 
     @property
@@ -72,8 +67,8 @@ class LoadMap:
         made._progressions = dict(self._progressions)
         made._beyond_runs = dict(self._beyond_runs)
         made._week = None if self._week is None else self._week.copy()
-        made._folded_weight = self._folded_weight.copy()
-        made._anchors = self._anchors.copy()
+        made._before = self._before.copy()
+        made._folded = self._folded.copy()
         return made
 
     def advance(self, now: Instant) -> None:
@@ -91,7 +86,8 @@ class LoadMap:
         self._add_day(members, self.start, start, sign=-1)
         self.day.drop_first(steps)
         if self._week is not None:
-            self._week = shifted(self._week, steps)
+            self._add_week(members, self.start, start, sign=-1)
+            self._week.drop_first(steps)
         passed, self.start = self.start, start
         self._add_day(members, passed + DAY_S, start + DAY_S)
         self._add_week(members, passed + WEEK_S, start + WEEK_S)
@@ -159,23 +155,27 @@ class LoadMap:
             self._described = (self.version, self._describe(None))
         return self._described[1]
 
-    def rhythm_day(self) -> Ints:
-        """The load of the day's slots, for comparing phases: the runs and the anchors in view.
+    def rhythm_day(self) -> Rhythm:
+        """The load of the day, for comparing phases: the runs, and what the phases mean for the
+        time before the first runs.
 
-        A daily schedule that is placed at 10:07 for 10:05 tomorrow has no run in the next 24 hours.
-        Without its anchor the slot would look empty, and all schedules placed in these minutes
-        would get that slot. The array has one entry more, 0: index arrays of equal length point
-        there where a shorter one has ended.
+        A daily schedule that is placed at 10:07 for 10:05 tomorrow has no run in the next 24 hours,
+        and an interval of 5 minutes none from 10:00 to 10:07. Without these instants that time
+        would look empty, and all schedules placed in these minutes would be put there.
         """
-        return np.concatenate((self.day.slots + self._anchors[:DAY_SLOTS], [0]))
+        return rhythm_of(self.day, [self._before])
 
-    def rhythm_week(self) -> Ints:
+    def rhythm_week(self) -> Rhythm:
         """The same as `rhythm_day` for 7 days. Runs of longer intervals count at their due time
         modulo 7 days."""
         if self._week is None:
-            self._week = np.zeros(WEEK_SLOTS, np.int64)
+            self._week = Horizon(WEEK_SLOTS)
             self._add_week(self.counting(), self.start, self.start + WEEK_S)
-        return np.concatenate((self._week + self._anchors + self._folded_weight, [0]))
+        return rhythm_of(self._week, [self._before, self._folded])
+
+    def rhythm_seconds(self) -> Seconds:
+        """The starts of each second of the day, as `rhythm_day` counts them."""
+        return self.day.seconds + self._before.seconds
 
     # --- sums ---------------------------------------------------------------------------------
 
@@ -198,54 +198,122 @@ class LoadMap:
 
     def _add_one(self, member: Member, progression: Progression | None, *, sign: int) -> None:
         self._counting = None
-        weight = sign * member.weight
         day = runs_of(member, progression, self.start, self.start + DAY_S)
-        self.day.add(day, member.weight, sign=sign)
+        add_member(self.day, day, member, sign)
         if self._week is not None:
             week = runs_of(member, progression, self.start, self.start + WEEK_S)
-            self._week += np.bincount(week // SLOT_S, minlength=WEEK_SLOTS) * weight
+            add_member(self._week, week, member, sign)
         self._add_beyond_runs(member, sign=sign)
 
     def _add_day(self, members: Members, a: Instant, b: Instant, *, sign: int = 1) -> None:
-        for second, ordinal in members.runs(a, b):
-            self.day.add_all(second + (a - self.start), members.weight[ordinal], sign=sign)
+        add_runs(self.day, members, a, b, origin=self.start, sign=sign)
 
-    def _add_week(self, members: Members, a: Instant, b: Instant) -> None:
-        if self._week is None:
-            return
-        for second, ordinal in members.runs(a, b):
-            slot = (second + (a - self.start)) // SLOT_S
-            self._week += weight_by_slot(slot, members.weight[ordinal], WEEK_SLOTS)
+    def _add_week(self, members: Members, a: Instant, b: Instant, *, sign: int = 1) -> None:
+        if self._week is not None:
+            add_runs(self._week, members, a, b, origin=self.start, sign=sign)
 
     def _recount_beyond_runs(self) -> None:
-        self._anchors[:] = 0
-        self._folded_weight[:] = 0
+        self._before = BeyondRuns()
+        self._folded = BeyondRuns()
         candidates, self._beyond_runs = self._beyond_runs, {}
         for member in candidates.values():
             self._add_beyond_runs(member, sign=1)
 
     def _add_beyond_runs(self, member: Member, *, sign: int) -> None:
-        """Add or remove the load that is no run of the day or the week: an anchor in view, or the
-        next run of an interval of more than 7 days."""
-        unseen = anchor_slot(member, self.start)
-        if unseen is not None:
-            self._anchors[unseen] += sign * member.weight
-        folded = folded_slot(member, self.start)
+        """Add or remove the load that is no run of the day or the week: the phase before the first
+        run, or the next run of an interval of more than 7 days."""
+        before = seconds_before_first_run(member, self.start)
+        if len(before):
+            self._before.add_some(member, before, sign=sign)
+        folded = folded_second(member, self.start)
         if folded is not None:
-            self._folded_weight[folded] += sign * member.weight
+            self._folded.add_some(member, np.array([folded]), sign=sign)
         if sign < 0:
             self._beyond_runs.pop(member.key, None)
-        elif unseen is not None or is_longer_than_a_week(member):
+        elif len(before) or is_longer_than_a_week(member):
             self._beyond_runs[member.key] = member
 
 
-def anchor_slot(member: Member, start: Instant) -> int | None:
-    """The slot of a placed interval's anchor, if the anchor lies in the next 7 days. No run is
-    there, but one interval later there is."""
-    if member.placed_at is None or has_anchor_ahead(member):
-        return None  # `runs_of` counts such an anchor already
-    anchor = base_of(member.timing)
-    return (anchor - start) // SLOT_S if start <= anchor < start + WEEK_S else None
+class BeyondRuns(Horizon):
+    """A week's load where no run is, and the seconds of its first day."""
+
+    __slots__ = ("seconds",)
+
+    def __init__(self) -> None:
+        super().__init__(WEEK_SLOTS)
+        self.seconds: Seconds = np.zeros(DAY_S + 1, np.int32)
+
+    def copy(self) -> Self:
+        """An independent copy."""
+        made = super().copy()
+        made.seconds = self.seconds.copy()
+        return made
+
+    def add_some(self, member: Member, second: Ints, *, sign: int) -> None:
+        """Add or remove one member at some seconds."""
+        add_member(self, second, member, sign)
+        self.seconds[second[second < DAY_S]] += sign
+
+
+def add_member(horizon: Horizon, second: Ints, member: Member, sign: int) -> None:
+    """Add runs of one member, or remove them."""
+    fixed = member.placed_at is None
+    horizon.add(second, member.weight, member.lasts_s, fixed=fixed, sign=sign)
+
+
+def add_runs(
+    horizon: Horizon, members: Members, a: Instant, b: Instant, *, origin: Instant, sign: int = 1
+) -> None:
+    """Add the members' runs in [a, b), or remove them, to a horizon that begins at `origin`."""
+    for second, ordinal in members.runs(a, b):
+        horizon.add_all(
+            second + (a - origin),
+            members.weight[ordinal],
+            members.lasts_s[ordinal],
+            members.fixed[ordinal],
+            sign=sign,
+        )
+
+
+def rhythm_of(horizon: Horizon, beyond: Sequence[Horizon]) -> Rhythm:
+    """The rhythm of a horizon with the load that is no run of it."""
+    slots = len(horizon.slots)
+    work, minutes, fixed = horizon.work, horizon.minutes.copy(), horizon.fixed.copy()
+    for other in beyond:
+        work += other.work[:slots]
+        minutes += other.minutes[: slots * SLOT_MINUTES]
+        fixed += other.fixed[: slots * SLOT_MINUTES]
+    return Rhythm(np.append(work, 0), minutes, fixed)
+
+
+def members_rhythm(members: Sequence[Member], start: Instant, slots: int) -> Rhythm:
+    """The part that these members have in the rhythm of a day or a week."""
+    horizon = Horizon(slots)
+    add_runs(horizon, Members(members), start, start + slots * SLOT_S, origin=start)
+    beyond = BeyondRuns()
+    for member in members:
+        before = seconds_before_first_run(member, start)
+        beyond.add_some(member, before, sign=1)
+        folded = folded_second(member, start) if slots == WEEK_SLOTS else None
+        if folded is not None:
+            beyond.add_some(member, np.array([folded]), sign=1)
+    return rhythm_of(horizon, [beyond])
+
+
+def seconds_before_first_run(member: Member, start: Instant) -> Ints:
+    """The instants of a placed interval's phase that lie in the next 7 days but before its first
+    run, in seconds after `start`: its anchor, and whole intervals before it. No run is there today,
+    but from the next day on there are."""
+    if member.placed_at is None:
+        return np.zeros(0, np.int64)
+    every_s = member.interval.every_s
+    base = base_of(member.timing)
+    # `runs_of` counts an anchor ahead already.
+    last = base - every_s if has_anchor_ahead(member) else base
+    if last < start:
+        return np.zeros(0, np.int64)
+    first = start + (last - start) % every_s
+    return np.arange(first, min(last + 1, start + WEEK_S), every_s) - start
 
 
 def is_longer_than_a_week(member: Member) -> bool:
@@ -254,12 +322,12 @@ def is_longer_than_a_week(member: Member) -> bool:
     return isinstance(rule, Interval) and rule.every_s > WEEK_S
 
 
-def folded_slot(member: Member, start: Instant) -> int | None:
-    """The slot in which the next run of an interval of more than 7 days counts: its due time modulo
-    7 days. None where that run lies in the next 7 days and counts as a run."""
+def folded_second(member: Member, start: Instant) -> int | None:
+    """The second at which the next run of an interval of more than 7 days counts: its due time
+    modulo 7 days. None where that run lies in the next 7 days and counts as a run."""
     if not is_longer_than_a_week(member):
         return None
     due = dues_of(member).next_after(start - 1)
     if due is None or due < start + WEEK_S:
         return None
-    return (due - start) // SLOT_S % WEEK_SLOTS
+    return (due - start) % WEEK_S

@@ -46,7 +46,7 @@ def why_fixed(member: Member, now: Instant, limits: Limits) -> str | None:
         return "job_running"
     near_s = min(limits.protection_window_s, member.interval.every_s / 2)
     protected_s = max(near_s, limits.pre_schedule_s)  # its next run is being prepared already
-    following = _next_run(member, now)
+    following = next_run(member, now)
     if following is not None and following - now <= protected_s:
         return "protection_window"
     if member.placed_at is not None and now - member.placed_at < limits.cooldown_s:
@@ -54,7 +54,8 @@ def why_fixed(member: Member, now: Instant, limits: Limits) -> str | None:
     return None
 
 
-def _next_run(member: Member, now: Instant) -> Instant | None:
+def next_run(member: Member, now: Instant) -> Instant | None:
+    """The first run later than now by the present phase."""
     timing, every_s = member.timing, member.interval.every_s
     if not is_arithmetic(timing) or timing.start is not None or timing.end is not None:
         return dues_of(member).next_after(now)
@@ -75,7 +76,7 @@ def move_range_of(member: Member, now: Instant, limits: Limits) -> MoveRange | N
     """The first runs that a new phase may have. None where no such run is possible, or startTime
     has not come, or no run is left before endTime."""
     every_s, timing = member.interval.every_s, member.timing
-    following = _next_run(member, now)
+    following = next_run(member, now)
     if following is None or (timing.start is not None and timing.start > now):
         return None
     low = math.floor(now + limits.pre_schedule_s) + 1

@@ -23,6 +23,9 @@ class Member:
     dues: DueTimes | None = field(default=None, compare=False, repr=False)
     """The compiled timing, if the caller has it. Otherwise `balance` compiles it when needed."""
     weight: int = 1
+    lasts_s: int = 0
+    """How long a run is expected to last; 0 where that is not known. A run weighs on the slot in
+    which it starts, and by its share on the later slots in which it is still running."""
     counts: bool = True
     """False for a suspended or paused schedule: it is counted in total_jobs, but has no load."""
     placed_at: Instant | None = None
@@ -61,6 +64,35 @@ class HourLoad:
 
 
 @dataclass(frozen=True, slots=True)
+class Busiest:
+    """The minute, or the second, of a day with the most starts; the first of equal ones."""
+
+    at: Instant
+    starts: int
+    bound: int
+    """No arrangement has a lower `starts`: the mean rounded up, and at least `fixed_alone`."""
+    fixed_alone: int
+    """The most starts in one minute (one second) of the schedules that are never moved."""
+    schedules: int
+    """How many schedules start then."""
+    keys: tuple[str, ...]
+    """The first of their keys, sorted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Concurrency:
+    """How many runs are expected to go on at once, in a day that repeats. Only runs count whose
+    duration is known."""
+
+    peak: int
+    at: Instant
+    """The first second of the peak."""
+    mean: float
+    unknown: int
+    """How many schedules have no known duration, and do not count here."""
+
+
+@dataclass(frozen=True, slots=True)
 class Distribution:
     """The load of the 24 hours from `start`; the names are those of the HTTP API."""
 
@@ -74,6 +106,10 @@ class Distribution:
     peak_to_mean: float
     lower_bound: float
     """No arrangement of these runs has a lower peak_to_mean."""
+    busiest_minute: Busiest
+    busiest_second: Busiest
+    concurrency: Concurrency | None
+    """None where no schedule has a known duration."""
     suggestion: str
 
     @property

@@ -13,9 +13,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from evenkeel.balance import pattern, starts
-from evenkeel.balance.day_load import DayLoad, Ints
+from evenkeel.balance.day_load import MINUTE_S, SLOT_MINUTES, Ints, Rhythm, Seconds
 from evenkeel.balance.daytime import anchor_before, instants_of, width_of
 from evenkeel.balance.load import LoadMap
+from evenkeel.balance.minutes import Minutes
 from evenkeel.balance.nouns import DAY_SLOTS, Member, Placement
 from evenkeel.balance.reasons import by_hash_sentence, by_load_sentence, kept_sentence
 from evenkeel.balance.runs import dues_of, is_arithmetic
@@ -30,7 +31,7 @@ one day earlier."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Found:
+class Found:
     first_run: Instant
     """By the phase alone: it may be earlier than startTime."""
     anchor: Instant
@@ -58,16 +59,17 @@ def place(
     load.drop(member.key)
     low = math.floor(now + pre_schedule_s) + 1
     every_s = member.interval.every_s
-    slot_loads = load.rhythm_day() if every_s <= DAY_S else load.rhythm_week()
+    rhythm = load.rhythm_day() if every_s <= DAY_S else load.rhythm_week()
+    work = rhythm.work
     if remembered is not None and (kept := _remembered(member, remembered, low)) is not None:
-        load_with_it = _load_with_it(member, slot_loads, kept.first_run - load.start)
+        load_with_it = _load_with_it(member, work, kept.first_run - load.start)
         first = _first_due(member, kept, now)
         return _placement(kept, first, load_with_it, kept_sentence(member, first))
-    found = _by_load(load, slot_loads, member, now, low)
+    found = _by_load(load, rhythm, member, now, low)
     first = _first_due(member, found, now)
     if observe:
         hashed = _by_hash(member, low)
-        load_with_it = _load_with_it(member, slot_loads, hashed.first_run - load.start)
+        load_with_it = _load_with_it(member, work, hashed.first_run - load.start)
         hashed_first = _first_due(member, hashed, now)
         return _placement(
             hashed,
@@ -75,8 +77,8 @@ def place(
             load_with_it,
             by_hash_sentence(member, hashed_first, by_load=first),
         )
-    load_with_it = _load_with_it(member, slot_loads, found.first_run - load.start)
-    mean = int(np.add.reduce(slot_loads)) / (len(slot_loads) - 1)
+    load_with_it = _load_with_it(member, work, found.first_run - load.start)
+    mean = int(np.add.reduce(work)) / SLOT_MINUTES / (len(work) - 1)
     reason = by_load_sentence(member, first, starts=found.starts, load=load_with_it, mean=mean)
     return _placement(found, first, load_with_it, reason)
 
@@ -90,6 +92,7 @@ def at_anchor(member: Member, anchor: Instant, now: Instant) -> Member:
         key=member.key,
         timing=Timing(rule, old.zone, old.gap, old.fold, old.start, old.end),
         weight=member.weight,
+        lasts_s=member.lasts_s,
         counts=member.counts,
         placed_at=now,
         window=member.window,
@@ -97,11 +100,11 @@ def at_anchor(member: Member, anchor: Instant, now: Instant) -> Member:
     )
 
 
-def _placement(found: _Found, first_run: Instant, load_with_it: int, reason: str) -> Placement:
+def _placement(found: Found, first_run: Instant, load_with_it: int, reason: str) -> Placement:
     return Placement(found.anchor, first_run, first_run // SLOT_S % DAY_SLOTS, load_with_it, reason)
 
 
-def _first_due(member: Member, found: _Found, now: Instant) -> Instant:
+def _first_due(member: Member, found: Found, now: Instant) -> Instant:
     """The first run that is not before startTime."""
     start = member.timing.start
     if start is None or start <= found.first_run:
@@ -110,11 +113,12 @@ def _first_due(member: Member, found: _Found, now: Instant) -> Instant:
     return found.first_run if due is None else due
 
 
-def _load_with_it(member: Member, slot_loads: Ints, first: int) -> int:
-    """The load of the busiest slot in which the member runs, its own runs included."""
+def _load_with_it(member: Member, work: Ints, first: int) -> int:
+    """The load of the busiest slot in which the member starts, its own runs included. Runs that
+    still run there count by their share of the slot."""
     every_s = member.interval.every_s
-    met = pattern.slot_loads_of(slot_loads, first % every_s, every_s)
-    return int(np.maximum.reduce(met)) + member.weight * pattern.runs_in_slot(every_s)
+    met = int(np.maximum.reduce(pattern.slot_loads_of(work, first % every_s, every_s)))
+    return -(-met // SLOT_MINUTES) + member.weight * pattern.runs_in_slot(every_s)
 
 
 def window_of(member: Member) -> Window | None:
@@ -123,47 +127,66 @@ def window_of(member: Member) -> Window | None:
     return member.window if member.interval.every_s % DAY_S == 0 else None
 
 
-def _by_load(load: LoadMap, slot_loads: Ints, member: Member, now: Instant, low: Instant) -> _Found:
+def _by_load(load: LoadMap, rhythm: Rhythm, member: Member, now: Instant, low: Instant) -> Found:
     every_s = member.interval.every_s
     zone = load_zone(member.timing.zone)
     window = window_of(member)
     for span in range(1, SPANS_LOOKED_AT + 1):
         # With an interval shorter than preSchedule the first round has no start to choose from.
         high = now + every_s if span == 1 else low - 1 + (span - 1) * every_s
-        choices = starts.starts(low, high, every_s, window=window, zone=zone)
-        if len(choices) and (found := _choose(load, slot_loads, member, choices, high)) is not None:
+        choices = starts.minutes(low, high, every_s, window=window, zone=zone)
+        if len(choices) and (found := choose(load, rhythm, member, choices, low, high)) is not None:
             return found
     raise BadField("placement.window", "holds no minute of the coming days; make it wider")
 
 
-def _choose(
-    load: LoadMap, slot_loads: Ints, member: Member, choices: Ints, high: Instant
-) -> _Found | None:
-    every_s = member.interval.every_s
-    loads = pattern.loads_of_phases(slot_loads, (choices - load.start) % every_s, every_s)
-    count = len(choices)
-    if every_s < starts.BY_SECONDS_BELOW_S:
-        best = choices[pattern.all_least_loaded(loads)]
-        first = int(best[starts.least_used(load.day.seconds, best - load.start, every_s)])
-        return _Found(first, first - every_s, count)
-    if member.window is None:
-        count = (high - int(choices[0])) // starts.MINUTE_S + 1
-    for _ in range(len(choices)):
-        at = pattern.least_loaded(loads)
-        first = within_minute(load.day, load.start, int(choices[at]), high, every_s)
+def choose(
+    load: LoadMap, rhythm: Rhythm, member: Member, choices: Ints, low: Instant, high: Instant
+) -> Found | None:
+    """The phases whose busiest slot is least loaded; of these the best minutes, then the least sum
+    over the slots, then the best second, then the earliest.
+
+    The sum comes after the minutes: each phase of an interval of 7 or 25 minutes meets other slots,
+    and by differences of one run in their sum all such intervals would start in one minute.
+    """
+    every_s, count, origin = member.interval.every_s, len(choices), load.start
+    seconds = load.rhythm_seconds()
+    minutes = Minutes(rhythm, origin, more=len(rhythm.minutes) * MINUTE_S // every_s)
+    while len(choices):
+        phases = (choices - origin) % every_s
+        by_slot = pattern.loads_of_phases(rhythm.work, phases, every_s, member.lasts_s)
+        in_best = starts.thinned(np.flatnonzero(by_slot.peak == by_slot.peak.min()))
+        best = choices[in_best]
+        if every_s < starts.BY_SECONDS_BELOW_S:
+            first = least_used(seconds, best, origin, every_s)
+            return Found(first, first - every_s, count)
+        peak, total = minutes.met(best, every_s)
+        minute = int(best[pattern.least((peak, total, by_slot.total[in_best]))])
+        within = seconds_of_minute(member, minute, low, high)
+        first = least_used(seconds, within, origin, every_s)
         anchor = anchor_of(member, first, not_after=high - every_s)
         if anchor is not None:
-            return _Found(first, anchor, min(count, starts.STARTS_MAX))
-        loads.peak[at] = pattern.EXCLUDED
+            return Found(first, anchor, count)
+        choices = choices[choices != minute]  # a clock change removes that time
     return None
 
 
-def within_minute(
-    day: DayLoad, origin: Instant, minute: Instant, high: Instant, every_s: int
-) -> Instant:
-    """The least used second of a minute, at the latest `high`. `origin` is the start of the day."""
-    choices = np.arange(minute, min(minute + starts.MINUTE_S - 1, high) + 1)
-    return minute + starts.least_used(day.seconds, choices - origin, every_s)
+def seconds_of_minute(member: Member, minute: Instant, low: Instant, high: Instant) -> Ints:
+    """The first runs in [low, high] whose phases lie in the minute of this run. Those later than
+    `high` are reached one interval earlier: the minute of `high` would have a few seconds only, and
+    all short intervals placed there would share them."""
+    found = np.arange(minute, minute + MINUTE_S)
+    if is_arithmetic(member.timing):
+        found[found > high] -= member.interval.every_s
+    found = found[(found >= low) & (found <= high)]
+    found.sort()
+    return found
+
+
+def least_used(seconds: Seconds, choices: Ints, origin: Instant, every_s: int) -> Instant:
+    """The choice whose seconds of the day have the fewest starts; the first of equal ones."""
+    met = pattern.starts_by_second(seconds, choices - origin, every_s)
+    return int(choices[pattern.least_loaded(met)])
 
 
 def anchor_of(member: Member, first_run: Instant, *, not_after: Instant) -> Instant | None:
@@ -177,7 +200,7 @@ def anchor_of(member: Member, first_run: Instant, *, not_after: Instant) -> Inst
 # --- without the load ---------------------------------------------------------------------------
 
 
-def _remembered(member: Member, anchor: Instant, low: Instant) -> _Found | None:
+def _remembered(member: Member, anchor: Instant, low: Instant) -> Found | None:
     """The phase of an earlier anchor, with the first run at `low` or later. None where the earlier
     anchor lies in the future: a clock has been set back, or the status is wrong."""
     if anchor >= low:
@@ -187,10 +210,10 @@ def _remembered(member: Member, anchor: Instant, low: Instant) -> _Found | None:
     if due is None:
         return None
     renewed = anchor_of(member, due, not_after=low)
-    return None if renewed is None else _Found(due, renewed)
+    return None if renewed is None else Found(due, renewed)
 
 
-def _by_hash(member: Member, low: Instant) -> _Found:
+def _by_hash(member: Member, low: Instant) -> Found:
     """A phase that depends on the name alone, as schedulers choose it that spread by hash."""
     digest = hashlib.blake2b(member.key.encode(), digest_size=16).digest()
     day_hash, time_hash = int.from_bytes(digest[:8], "big"), int.from_bytes(digest[8:], "big")
@@ -199,7 +222,7 @@ def _by_hash(member: Member, low: Instant) -> _Found:
     if window is None and is_arithmetic(member.timing):
         phase = time_hash % every_s
         first = low + (phase - low) % every_s
-        return _Found(first, first - every_s)
+        return Found(first, first - every_s)
     zone = load_zone(member.timing.zone)
     begin, width = 0, DAY_S
     if window is not None:
@@ -213,5 +236,5 @@ def _by_hash(member: Member, low: Instant) -> _Found:
         for first in instants_of(zone, day * DAY_S + time_of_day):
             anchor = anchor_of(member, first, not_after=first) if first >= low else None
             if anchor is not None:
-                return _Found(first, anchor)
+                return Found(first, anchor)
     raise BadField("placement.window", "holds no minute of the coming days; make it wider")

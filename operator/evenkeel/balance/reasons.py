@@ -5,6 +5,7 @@
 
 from evenkeel import rfc3339
 from evenkeel.balance.nouns import WEEK_S, Member
+from evenkeel.balance.starts import BY_SECONDS_BELOW_S
 from evenkeel.model import DAY_S, SLOT_S, Instant
 from evenkeel.when import format_duration
 
@@ -14,8 +15,10 @@ def by_load_sentence(
 ) -> str:
     """The phase was chosen by the load."""
     every_s = member.interval.every_s
-    if every_s <= SLOT_S:
-        chosen = "so short an interval runs in every slot, so only its second was chosen"
+    if every_s < BY_SECONDS_BELOW_S:
+        chosen = "so short an interval runs in nearly every minute, so only its second was chosen"
+    elif every_s <= SLOT_S:
+        chosen = f"the least used minutes of {starts} possible starts: it runs in every slot"
     else:
         where = "minutes of its window" if member.window is not None else "minutes"
         chosen = (
@@ -36,6 +39,15 @@ def by_hash_sentence(member: Member, first_run: Instant, *, by_load: Instant) ->
 def kept_sentence(member: Member, first_run: Instant) -> str:
     """A schedule of this name had this phase before."""
     return f"{_rhythm(member, first_run)}; a schedule of this name had this phase before"
+
+
+def improved_sentence(member: Member, first_run: Instant) -> str:
+    """The phase was improved when all of the set were known."""
+    every_s = member.interval.every_s
+    return (
+        f"{_rhythm(member, first_run)}; improved before its first run, together with the schedules "
+        f"that arrived at the same time{_caveat(every_s)}"
+    )
 
 
 def moved_sentence(member: Member, first_run: Instant) -> str:

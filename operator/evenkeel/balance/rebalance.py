@@ -14,10 +14,10 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import replace
 
-from evenkeel.balance.arrange import arrange, is_worse, project
+from evenkeel.balance.arrange import arrange, is_less_even, project
 from evenkeel.balance.day_load import DayLoad
 from evenkeel.balance.load import LoadMap
-from evenkeel.balance.move_range import Limits, move_range_of, why_fixed
+from evenkeel.balance.move_range import Limits, MoveRange, move_range_of, why_fixed
 from evenkeel.balance.nouns import Distribution, Member, Move, Plan, Skip, Stale
 from evenkeel.balance.place import at_anchor
 from evenkeel.balance.report import describe
@@ -38,12 +38,12 @@ def plan_rebalance(load: LoadMap, now: Instant, limits: Limits) -> Plan:
     placed = sorted(_placed(load), key=lambda member: member.key)
     fixed = {member.key: why_fixed(member, now, limits) for member in placed}
     free = [member for member in placed if fixed[member.key] is None]
-    moves, day = arrange(load, free, now, limits)
+    moves, day = arrange(load, _ranges(free, now, limits), now)
     without = distribution_score(day.slots, day.runs_by_weight)
     protected = [member for member in placed if fixed[member.key] in PROTECTIONS]
     if protected:
         freed = sorted([*free, *protected], key=lambda member: member.key)
-        _, other = arrange(load, freed, now, limits)
+        _, other = arrange(load, _ranges(freed, now, limits), now)
         without = max(without, distribution_score(other.slots, other.runs_by_weight))
     moving = {move.key for move in moves}
     phases = phases_of(load)
@@ -79,7 +79,7 @@ def confirm(plan: Plan, load: LoadMap, now: Instant, limits: Limits) -> Plan | S
         else:
             skipped.append(again)
     day = project(load, moves, now)
-    if is_worse(day, load.day):
+    if is_less_even(day, load.day):
         return Stale(
             "the moves that are still possible would make the load less even; ask for a new preview"
         )
@@ -141,6 +141,12 @@ def _plan_id(phases: str, moves: Sequence[Move]) -> str:
 
 def _placed(load: LoadMap) -> list[Member]:
     return [m for m in load.members.values() if m.counts and m.placed_at is not None]
+
+
+def _ranges(members: Sequence[Member], now: Instant, limits: Limits) -> dict[str, MoveRange]:
+    """Where each member may move, for those that may move at all."""
+    found = {member.key: move_range_of(member, now, limits) for member in members}
+    return {key: span for key, span in found.items() if span is not None}
 
 
 def _both(

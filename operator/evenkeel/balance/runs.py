@@ -105,6 +105,9 @@ class Members:
             progressions = [progression_of(member) for member in members]
         self.members = members
         self.weight: Ints = np.array([member.weight for member in members], np.int64)
+        self.lasts_s: Ints = np.array([member.lasts_s for member in members], np.int64)
+        self.fixed = np.array([member.placed_at is None for member in members], np.bool_)
+        """Their owners chose their times."""
         with_progression = [
             n for n, progression in enumerate(progressions) if progression is not None
         ]

@@ -38,14 +38,32 @@ class Movable:
     """The column of each start."""
     present: int
     """The column of the present phase."""
+    slots: int
     hit_rows: Ints | None = None
-    """The same slots as 1 and 0, one row for each column, to be added at once (`pattern.hit_rows`).
-    None where each schedule would need a table of its own."""
+    """How often each column hits each slot, one row for each column (`pattern.hit_rows`). None
+    where each schedule would need a table of its own."""
 
     @property
     def every_s(self) -> int:
         """The interval."""
         return self.member.interval.every_s
+
+    def work_in(self, column: int) -> Ints:
+        """The weight-minutes that it adds to each slot with the phase of this column."""
+        if self.hit_rows is not None:
+            starts = self.hit_rows[column]
+        else:
+            starts = np.zeros(self.slots + 1, np.int64)
+            np.add.at(starts, self.hits[:, column], 1)
+            starts[-1] = 0
+        return pattern.work_of_starts(starts, self.member.weight, self.member.lasts_s)
+
+    def loads(self, work: Ints) -> pattern.PhaseLoads:
+        """The load of the slots that each column hits."""
+        high, total = pattern.while_it_runs(work, self.member.lasts_s)
+        return pattern.PhaseLoads(
+            np.maximum.reduce(high[self.hits]), np.add.reduce(total[self.hits])
+        )
 
     def start_in(self, column: int) -> int:
         """The earliest start whose phase belongs to the column."""
@@ -54,16 +72,16 @@ class Movable:
 
 @dataclass(slots=True)
 class Arrangement:
-    """A column for each schedule, and the load of each slot that results, with one empty slot more
-    at the end."""
+    """A column for each schedule, and the weight-minutes of each slot that result, with one empty
+    slot more at the end."""
 
-    slot_loads: Ints
+    work: Ints
     columns: list[int]
 
     def rank(self) -> tuple[int, int]:
         """(peak, unevenness): less is better."""
-        slots = self.slot_loads[:-1]
-        return int(slots.max()), unevenness(slots)
+        work = self.work[:-1]
+        return int(work.max()), unevenness(work)
 
 
 def make_movable(member: Member, starts: Ints, present: int, *, origin: int, slots: int) -> Movable:
@@ -80,6 +98,7 @@ def make_movable(member: Member, starts: Ints, present: int, *, origin: int, slo
             pattern.hit_table(every_s, slots),
             phases // width,
             old // width,
+            slots,
             pattern.hit_rows(every_s, slots),
         )
     both = np.append(phases, old)
@@ -87,35 +106,42 @@ def make_movable(member: Member, starts: Ints, present: int, *, origin: int, slo
         hits = (both // SLOT_S % slots)[None, :]
     else:
         hits = pattern.slots_hit(both, every_s, slots)
-    return Movable(member, starts, hits, np.arange(len(phases)), len(phases))
+    return Movable(member, starts, hits, np.arange(len(phases)), len(phases), slots)
 
 
-def unmoved(fixed_loads: Ints, movables: Sequence[Movable]) -> Arrangement:
-    """Every schedule with its present phase. `fixed_loads` is the load of all that does not
-    move."""
-    found = Arrangement(fixed_loads.copy(), [movable.present for movable in movables])
+def unmoved(others: Ints, movables: Sequence[Movable]) -> Arrangement:
+    """Every schedule with its present phase. `others` is the work of all that does not move."""
+    found = Arrangement(others.copy(), [movable.present for movable in movables])
     for movable in movables:
-        _add(found.slot_loads, movable, movable.present, movable.member.weight)
+        found.work += movable.work_in(movable.present)
     return found
 
 
-def best(fixed_loads: Ints, movables: Sequence[Movable]) -> Arrangement:
-    """The best of three arrangements (present phases, and two greedy ones), improved by local
+def best(others: Ints, movables: Sequence[Movable]) -> Arrangement:
+    """The best of four arrangements (present phases, and three greedy ones), improved by local
     search, without the moves that gain nothing."""
-    longest_first = sorted(
-        range(len(movables)),
-        key=lambda n: (-movables[n].every_s, -movables[n].member.weight, movables[n].member.key),
-    )
-    heaviest_first = sorted(
-        range(len(movables)),
-        key=lambda n: (-movables[n].member.weight, movables[n].every_s, movables[n].member.key),
-    )
-    present = unmoved(fixed_loads, movables)
+    numbers = range(len(movables))
+
+    def longest_first(n: int) -> tuple[int, int, str]:
+        member = movables[n].member
+        return -movables[n].every_s, -member.weight, member.key
+
+    def heaviest_first(n: int) -> tuple[int, int, str]:
+        member = movables[n].member
+        return -member.weight, movables[n].every_s, member.key
+
+    def shortest_first(n: int) -> tuple[int, int, str]:
+        member = movables[n].member
+        return movables[n].every_s, -member.weight, member.key
+
+    present = unmoved(others, movables)
     peak, uneven = present.rank()
-    orders = (heaviest_first, longest_first)
     beginnings = [
-        unmoved(fixed_loads, movables),
-        *(greedy(fixed_loads, movables, order) for order in orders),
+        unmoved(others, movables),
+        *(
+            greedy(others, movables, sorted(numbers, key=order))
+            for order in (heaviest_first, longest_first, shortest_first)
+        ),
     ]
     for found in sorted(beginnings, key=Arrangement.rank):
         improve(found, movables)
@@ -126,31 +152,32 @@ def best(fixed_loads: Ints, movables: Sequence[Movable]) -> Arrangement:
     return present  # a lower peak that makes the other slots less even is no improvement
 
 
-def greedy(fixed_loads: Ints, movables: Sequence[Movable], order: Sequence[int]) -> Arrangement:
+def greedy(others: Ints, movables: Sequence[Movable], order: Sequence[int]) -> Arrangement:
     """One schedule after another gets the phase with the least load, or keeps its phase if no other
     has less."""
-    found = Arrangement(fixed_loads.copy(), [0] * len(movables))
+    found = Arrangement(others.copy(), [0] * len(movables))
     for n in order:
         movable = movables[n]
-        column = _least(found.slot_loads, movable, movable.present)
+        column = _least(found.work, movable, movable.present)
         found.columns[n] = column
-        _add(found.slot_loads, movable, column, movable.member.weight)
+        found.work += movable.work_in(column)
     return found
 
 
 def improve(found: Arrangement, movables: Sequence[Movable]) -> None:
     """Local search: move one schedule at a time to a phase with less load, until none has one."""
-    slot_loads = found.slot_loads
-    even_enough = int(slot_loads.sum()) / (len(slot_loads) - 1) * CLOSE_ENOUGH
+    work = found.work
+    even_enough = int(work.sum()) / (len(work) - 1) * CLOSE_ENOUGH
     for _ in range(SWEEPS_MAX):
         moved = False
         for n, movable in enumerate(movables):
             column = found.columns[n]
-            if np.maximum.reduce(slot_loads[movable.hits[:, column]]) <= even_enough:
+            high = pattern.while_it_runs(work, movable.member.lasts_s).peak
+            if np.maximum.reduce(high[movable.hits[:, column]]) <= even_enough:
                 continue
-            _add(slot_loads, movable, column, -movable.member.weight)
-            better = _least(slot_loads, movable, column)
-            _add(slot_loads, movable, better, movable.member.weight)
+            work -= movable.work_in(column)
+            better = _least(work, movable, column)
+            work += movable.work_in(better)
             if better != column:
                 found.columns[n] = better
                 moved = True
@@ -160,36 +187,27 @@ def improve(found: Arrangement, movables: Sequence[Movable]) -> None:
 
 def undo_needless_moves(found: Arrangement, movables: Sequence[Movable]) -> None:
     """Undo moves that gain nothing: a move changes the times of somebody's Jobs."""
-    slot_loads = found.slot_loads
+    work = found.work
     peak, uneven = found.rank()
     for n, movable in enumerate(movables):
         column = found.columns[n]
         if column == movable.present:
             continue
-        _add(slot_loads, movable, column, -movable.member.weight)
-        _add(slot_loads, movable, movable.present, movable.member.weight)
+        change = movable.work_in(movable.present) - movable.work_in(column)
+        work += change
         rank = found.rank()
         if rank[0] <= peak and rank[1] <= uneven:
             found.columns[n] = movable.present
             peak, uneven = rank
-            continue
-        _add(slot_loads, movable, movable.present, -movable.member.weight)
-        _add(slot_loads, movable, column, movable.member.weight)
+        else:
+            work -= change
 
 
-def _least(slot_loads: Ints, movable: Movable, present: int) -> int:
+def _least(work: Ints, movable: Movable, present: int) -> int:
     """The column with the least (peak, total); `present` where no column has less."""
-    peaks, totals = pattern.peaks_and_totals(slot_loads[movable.hits])
+    peaks, totals = movable.loads(work)
     loads = pattern.PhaseLoads(peaks[movable.columns], totals[movable.columns])
     at = pattern.least_loaded(loads)
     if (peaks[present], totals[present]) <= (loads.peak[at], loads.total[at]):
         return present
     return int(movable.columns[at])
-
-
-def _add(slot_loads: Ints, movable: Movable, column: int, weight: int) -> None:
-    if movable.hit_rows is not None:
-        slot_loads += movable.hit_rows[column] * weight
-        return
-    slot_loads[movable.hits[:, column]] += weight  # no slot twice: intervals here exceed a slot
-    slot_loads[-1] = 0

@@ -87,10 +87,11 @@ def _last_told(seen: ScheduleSeen) -> Instant | None:
 
 
 def _needs_phase(seen: ScheduleSeen) -> bool:
-    schedule = seen.schedule
+    schedule, memory = seen.schedule, seen.memory
     if isinstance(schedule, Rejection):
         return False
-    return phase.is_needed(schedule, seen.memory.placed)
+    goes_on = memory.suspended_since is not None or memory.pause is not None  # perhaps afresh
+    return phase.is_needed(schedule, memory.placed, afresh=goes_on)
 
 
 # --- they go --------------------------------------------------------------------------------------

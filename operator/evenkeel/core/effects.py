@@ -1,5 +1,6 @@
 """What the scheduler wants done, as data. `app.py` turns each into what it is; tests read them."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -102,6 +103,20 @@ class BuildIndex:
     end: Instant
     uids: tuple[str, ...]
     dues: tuple[DueTimes, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ImproveSet:
+    """Search, away from the loop, better phases for schedules that arrived together."""
+
+    load: LoadMap
+    """A copy: the scheduler goes on with its own."""
+    latest: Mapping[str, Instant]
+    """By key, the latest first run."""
+    uids: Mapping[str, str]
+    """By key: who comes back under a name is another schedule."""
+    now: Instant
+    pre_schedule_s: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,6 +246,7 @@ Effect = (
     | Forget
     | ConfirmTime
     | BuildIndex
+    | ImproveSet
     | PlanRebalance
     | ConfirmRebalance
     | RunBegan

@@ -4,7 +4,7 @@ these through the inbox; what comes back is an effect."""
 from dataclasses import dataclass
 from typing import Any
 
-from evenkeel.balance import Plan, Stale
+from evenkeel.balance import Move, Plan, Stale
 from evenkeel.core.index import RunIndex
 from evenkeel.model import Instant, JobFact, JobRef, Rejection, RunId, Schedule, Verdict
 from evenkeel.reasons import ConditionReason, Reason
@@ -212,6 +212,16 @@ class Rebalance:
 
 
 @dataclass(frozen=True, slots=True)
+class SetImproved:
+    """The moves that an `ImproveSet` effect found."""
+
+    moves: tuple[tuple[str, Move], ...]
+    """Each with the uid of its schedule."""
+    job_count: int
+    """How many schedules the set had."""
+
+
+@dataclass(frozen=True, slots=True)
 class RebalancePlanned:
     """The plan that a `PlanRebalance` effect asked for."""
 
@@ -257,6 +267,7 @@ Message = (
     | GetDistribution
     | PreviewRebalance
     | Rebalance
+    | SetImproved
     | RebalancePlanned
     | RebalanceConfirmed
     | Shutdown

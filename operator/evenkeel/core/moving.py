@@ -14,7 +14,6 @@ from dataclasses import replace
 
 from evenkeel import balance
 from evenkeel.balance import Limits, Move, Plan, Skip, Stale
-from evenkeel.balance.nouns import DAY_SLOTS
 from evenkeel.core import route
 from evenkeel.core.effects import Answer, ConfirmRebalance, Observed, PlanRebalance
 from evenkeel.core.messages import (
@@ -25,14 +24,10 @@ from evenkeel.core.messages import (
     RebalanceConfirmed,
     RebalancePlanned,
 )
-from evenkeel.core.placing import follow_up, load
+from evenkeel.core.placing import follow_up, load, slot_of
 from evenkeel.core.schedule import phase
 from evenkeel.core.schedule.entry import Entry
-from evenkeel.core.schedule.turn import Turn
 from evenkeel.core.state import Moving, State
-from evenkeel.model import SLOT_S, Instant
-from evenkeel.reasons import EventReason
-from evenkeel.resource.status import Placed
 
 PLANS_LIMIT = 20
 """Previews that can still be confirmed; one holds every move of ten thousand schedules."""
@@ -45,6 +40,9 @@ MOVES_PER_STEP = 20
 """A move costs 0.2 ms: with all in one step, what is due meanwhile would wait for a second."""
 
 ANOTHER = "another rebalance is being carried out; ask for a new preview"
+ARRIVING = (
+    "schedules that arrived together are being improved; ask for a new preview in a few seconds"
+)
 
 
 def distribution(state: State, message: GetDistribution) -> None:
@@ -121,6 +119,8 @@ def confirmed(state: State, message: RebalanceConfirmed) -> None:
     found = message.found
     if isinstance(found, Plan) and state.moving is not None:
         found = Stale(ANOTHER)
+    if isinstance(found, Plan) and state.arrivals.under_way:
+        found = Stale(ARRIVING)
     if isinstance(found, Stale):
         state.emit(Answer(message.ask, found))
         return
@@ -170,14 +170,9 @@ def _move(state: State, moving: Moving, move: Move) -> None:
             balance.moved(member, move_now, int(state.now)), move_now.proposed_time
         ),
     )
-    route.call(state, entry.uid, _take_phase, placed)
+    route.call(state, entry.uid, phase.move, placed)
     state.emit(Observed("placed_rebalance", 1))
     moving.made.append(move_now)
-
-
-def _take_phase(turn: Turn, entry: Entry, placed: Placed) -> None:
-    phase.change(turn, entry, placed)
-    turn.event(entry, EventReason.MOVED, placed.reason)
 
 
 def _skip(state: State, moving: Moving, skip: Skip) -> None:
@@ -201,11 +196,6 @@ def _conclude(state: State, moving: Moving) -> None:
     state.emit(Observed("rebalance_moved", len(plan.moves)))
     state.emit(Observed("rebalance_skipped", len(plan.skipped)))
     state.emit(Answer(moving.ask, plan))
-
-
-def slot_of(instant: Instant) -> int:
-    """The slot of its UTC day, 0 to 95."""
-    return instant // SLOT_S % DAY_SLOTS
 
 
 def _limits(state: State, entries: Collection[Entry]) -> Limits:

@@ -9,6 +9,7 @@ from dataclasses import replace
 
 from evenkeel import balance
 from evenkeel.balance import LoadMap, Member
+from evenkeel.balance.nouns import DAY_SLOTS
 from evenkeel.core import route
 from evenkeel.core.effects import Observed
 from evenkeel.core.schedule import accept, phase, start
@@ -16,9 +17,10 @@ from evenkeel.core.schedule.entry import Entry
 from evenkeel.core.schedule.turn import Turn
 from evenkeel.core.state import State
 from evenkeel.errors import BadField
-from evenkeel.model import Instant, Interval, Rejection, Schedule
+from evenkeel.model import SLOT_S, Concurrency, Instant, Interval, Rejection, Schedule
 from evenkeel.reasons import EventReason
 from evenkeel.resource.status import Placed
+from evenkeel.resource.weight import weight_of
 
 REMEMBERED_S = 86_400
 """The same name applied again within a day gets its phase back."""
@@ -75,7 +77,7 @@ def _look_ahead_if_changed(state: State, uid: str) -> None:
 def _weigh(state: State, entry: Entry) -> None:
     known, member = state.known[entry.uid], None
     if entry.schedule is not None and entry.dues is not None:  # else it weighs nothing
-        member = _member(entry, entry.schedule)
+        member = _member(state, entry, entry.schedule)
     if member != known.member:
         known.member = member
         state.reweigh[entry.uid] = None
@@ -87,7 +89,9 @@ def _weigh(state: State, entry: Entry) -> None:
 def _choose(state: State, entry: Entry, schedule: Schedule) -> None:
     """Choose a phase, by all the others."""
     assert isinstance(schedule.timing.rule, Interval)
-    old, member = entry.placed, _member(entry, schedule)
+    old, member = entry.placed, _member(state, entry, schedule)
+    remembered = None if old else _remembered(state, schedule)
+    observe = state.settings.placement_mode == "Observe"
     began = state.stopwatch()
     try:
         found = balance.place(
@@ -95,8 +99,8 @@ def _choose(state: State, entry: Entry, schedule: Schedule) -> None:
             replace(member, timing=schedule.timing, dues=None),
             int(state.now),
             pre_schedule_s=state.settings.pre_schedule_s,
-            observe=state.settings.placement_mode == "Observe",
-            remembered=None if old else _remembered(state, schedule),
+            observe=observe,
+            remembered=remembered,
         )
     except BadField as mistake:  # a window that holds no minute
         route.call(state, entry.uid, accept.reject, _rejection(entry, mistake))
@@ -116,6 +120,9 @@ def _choose(state: State, entry: Entry, schedule: Schedule) -> None:
     )
     state.emit(Observed("placed_again" if old else "placed_new", 1))
     route.call(state, entry.uid, _take_phase, placed)
+    if remembered is None and not observe and phase.is_untried(entry):
+        latest = int(state.now) + schedule.timing.rule.every_s
+        state.arrivals.add(entry.uid, latest, state.monotonic)
 
 
 def _take_phase(turn: Turn, entry: Entry, placed: Placed) -> None:
@@ -162,6 +169,11 @@ def _remembered(state: State, schedule: Schedule) -> Instant | None:
     return placed.anchor if phase.still_fits(schedule, placed) else None
 
 
+def slot_of(instant: Instant) -> int:
+    """The slot of its UTC day, 0 to 95."""
+    return instant // SLOT_S % DAY_SLOTS
+
+
 # --- the load -------------------------------------------------------------------------------------
 
 
@@ -195,16 +207,27 @@ def show_new_day(state: State) -> None:
         )
 
 
-def _member(entry: Entry, schedule: Schedule) -> Member:
+def _member(state: State, entry: Entry, schedule: Schedule) -> Member:
     placed = entry.placed if phase.is_placed(schedule.timing) else None
     timing = phase.in_force(entry.timing, entry.placed)
     return Member(
         key=entry.key,
         timing=timing or schedule.timing,
         dues=entry.dues if timing else None,
-        weight=schedule.placement.weight,
+        weight=weight_of(schedule, state.settings.placement_weigh),
+        lasts_s=_lasts_s(state, entry, schedule),
         counts=not schedule.suspend and entry.pause is None,
         placed_at=placed.placed_at if placed else None,
         window=schedule.placement.window,
         pinned=schedule.placement.pinned,
     )
+
+
+def _lasts_s(state: State, entry: Entry, schedule: Schedule) -> int:
+    """How long a run is expected to count as load."""
+    if state.settings.placement_duration == "Ignore":
+        return 0
+    rule, lasts_s = schedule.timing.rule, entry.record.expected_s
+    if isinstance(rule, Interval) and schedule.concurrency is not Concurrency.ALLOW:
+        return min(lasts_s, rule.every_s)  # no two of its runs are there at once
+    return lasts_s

@@ -35,6 +35,7 @@ from evenkeel.core.schedule import (
     view,
 )
 from evenkeel.core.schedule.entry import Entry
+from evenkeel.core.schedule.ready import readiness
 from evenkeel.core.schedule.turn import Turn
 from evenkeel.core.state import Closed, Known, State
 from evenkeel.model import Instant, Rejection, Schedule
@@ -252,11 +253,14 @@ def _conditions_of(state: State, entry: Entry, sentence: str) -> dict[str, Condi
     """Not by a `Turn`: what it would read of the entry may be what raised."""
     conditions = dict(entry.conditions)
     conditions.pop(ConditionType.STALLED, None)
-    reason = ConditionReason.INTERNAL_ERROR
-    for kind, status in ((ConditionType.DEGRADED, "True"), (ConditionType.READY, "Unknown")):
+
+    def put(kind: ConditionType, status: str, reason: str, message: str) -> None:
         old = conditions.get(kind)
         since = old.since if old and old.status == status else int(state.now)
-        conditions[kind] = Condition(status, reason, sentence, since, entry.generation)
+        conditions[kind] = Condition(status, reason, message, since, entry.generation)
+
+    put(ConditionType.DEGRADED, "True", ConditionReason.INTERNAL_ERROR, sentence)
+    put(ConditionType.READY, *readiness(conditions))
     return conditions
 
 

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from evenkeel.core import admit, answer, messages, moving, placing, route, wallclock
+from evenkeel.core import admit, answer, arrivals, messages, moving, placing, route, wallclock
 from evenkeel.core.agenda import ReadAgain
 from evenkeel.core.effects import BuildIndex, Effect, Observed, Stopped, Withdraw
 from evenkeel.core.inbox import Inbox
@@ -77,6 +77,8 @@ class Scheduler:
         # 3b. Move a bite of the rebalance under way.
         if state.moving is not None:
             moving.go_on(state)
+        # 3c. Improve the phases of schedules that arrived together, in bites too.
+        arrivals.go_on(state)
         # 4. Forget what ended longer than grace ago.
         self._forget_ended()
         # 5. Update statistics.
@@ -115,6 +117,8 @@ class Scheduler:
             "prepared runs": sum(run.prepared for run in runs),
             "queued runs": sum(len(entry.queue) for entry in entries),
             "ended runs": len(state.ended),
+            "schedules that arrived together": len(state.arrivals.members),
+            "moves of a set": len(state.arrivals.ahead),
             "agenda": len(state.agenda),
             "unwanted creates": sum(len(entry.unwanted) for entry in entries),
             "decided due times": sum(len(entry.decided) for entry in entries),
@@ -261,7 +265,8 @@ class Scheduler:
             latest = min(latest, following[0] - state.settings.pre_schedule_s)
         if state.index_dirty and not state.index_building:
             latest = min(latest, state.index_built_at + self._index_pause_s)
-        return min(latest, state.now + state.agenda.wait_s(state.now, state.monotonic))
+        wait_s = min(state.agenda.wait_s(state.now, state.monotonic), arrivals.wait_s(state))
+        return min(latest, state.now + wait_s)
 
     @property
     def ready(self) -> bool:
@@ -304,6 +309,7 @@ _OF_ALL: dict[type[Message], Callable[[Scheduler, Any], None]] = {
     messages.GetDistribution: lambda self, message: moving.distribution(self.state, message),
     messages.PreviewRebalance: lambda self, message: moving.preview(self.state, message),
     messages.Rebalance: lambda self, message: moving.rebalance(self.state, message),
+    messages.SetImproved: lambda self, message: arrivals.improved(self.state, message),
     messages.RebalancePlanned: lambda self, message: moving.planned(self.state, message),
     messages.RebalanceConfirmed: lambda self, message: moving.confirmed(self.state, message),
     messages.Shutdown: lambda self, _: self._shutdown(),

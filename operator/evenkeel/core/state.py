@@ -48,6 +48,61 @@ class Moving:
     skipped: list[Skip] = field(default_factory=list)
 
 
+QUIET_S = 5.0
+"""When no schedule has come for this time, all of the set are taken to be there."""
+
+OPEN_S = 30.0
+"""A set to which schedules are added all the time is improved after this time, then after twice
+this time, and so on: each improvement may move all that have not run."""
+
+
+@dataclass(slots=True)
+class Arrivals:
+    """Schedules that arrived together: those whose first phase may still be improved."""
+
+    members: dict[str, Instant] = field(default_factory=dict)
+    """By uid, the latest instant at which each must have its first run."""
+    last_m: float = 0.0
+    improved_m: float | None = None
+    """When the set was opened or improved; None: there is no set."""
+    open_s: float = OPEN_S
+    """How long it may be open from then on."""
+    improving: bool = False
+    ahead: deque[tuple[str, Move]] = field(default_factory=deque)
+    """The uids of schedules and their moves."""
+
+    @property
+    def under_way(self) -> bool:
+        """A set is being improved."""
+        return self.improving or bool(self.ahead)
+
+    def add(self, uid: str, latest: Instant, monotonic: float) -> None:
+        """One more schedule, or a schedule of the set that was placed afresh."""
+        self.members[uid] = latest
+        self.last_m = monotonic
+        if self.improved_m is None:
+            self.improved_m = monotonic
+
+    def wait_s(self, monotonic: float) -> float:
+        """How long until the set is to be improved; infinite where there is none."""
+        if self.improved_m is None:
+            return float("inf")
+        return max(0.0, min(self.last_m + QUIET_S, self.improved_m + self.open_s) - monotonic)
+
+    def is_due(self, monotonic: float) -> bool:
+        """Whether the set is to be improved now."""
+        return not self.improving and self.wait_s(monotonic) <= 0
+
+    def improve(self, members: dict[str, Instant], monotonic: float) -> None:
+        """The improvement of these members begins. Where schedules still come, the set stays
+        open."""
+        self.improving = True
+        if monotonic >= self.last_m + QUIET_S:
+            self.members, self.improved_m, self.open_s = {}, None, OPEN_S
+        else:
+            self.members, self.improved_m, self.open_s = members, monotonic, 2 * self.open_s
+
+
 @dataclass(slots=True)
 class Closed:
     """A schedule whose handler raised. It has no entry until it is read again."""
@@ -139,6 +194,7 @@ class State:
     plans: dict[str, Plan] = field(default_factory=dict)
     """Those that were shown and may be confirmed, by id."""
     moving: Moving | None = None
+    arrivals: Arrivals = field(default_factory=Arrivals)
 
     # what comes of a step
     effects: list[Effect] = field(default_factory=list)

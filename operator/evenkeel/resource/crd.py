@@ -10,8 +10,10 @@ from typing import Any, TextIO
 
 import yaml
 
+from evenkeel.reasons import ConditionReason, ConditionType
 from evenkeel.resource.names import GROUP, KIND, PLURAL, VERSION
 from evenkeel.resource.rules import RULES
+from evenkeel.resource.status import NOT_SEEN_MESSAGE, NOT_SEEN_STATE
 from evenkeel.resource.structural import Json, structural
 from evenkeel.resource.template_schema import job_template_schema
 from evenkeel.resource.v1alpha1 import Spec
@@ -44,13 +46,13 @@ WIDE_COLUMNS: tuple[tuple[str, str, str, str], ...] = (
 # Without it whatever waits for a new schedule (`helm install --wait`, `kubectl wait`) would find no
 # condition that is not met, and go on before the operator has looked at it.
 NOT_SEEN_YET: Json = {
-    "state": "Pending",
+    "state": NOT_SEEN_STATE,
     "conditions": [
         {
-            "type": "Ready",
+            "type": ConditionType.READY.value,
             "status": "Unknown",
-            "reason": "Pending",
-            "message": "Waiting for the operator",
+            "reason": ConditionReason.PENDING.value,
+            "message": NOT_SEEN_MESSAGE,
             "lastTransitionTime": "1970-01-01T00:00:00Z",
         }
     ],

@@ -3,6 +3,9 @@
 `evenkeel plan` and `load` call `load`. A wrong object becomes a Problem with file, object and
 field, and the others are read all the same. An object of another kind becomes a Note. A field that
 the CRD does not have is refused here, as kubectl's strict validation does; `read` ignores it.
+
+An object that comes from a cluster (`kubectl get -o yaml`) has a status: `live` holds what of it
+decides about load. A status is believed as far as the operator believes it after a restart.
 """
 
 import re
@@ -16,6 +19,7 @@ from evenkeel.resource.cronjob import from_cronjob, is_cronjob
 from evenkeel.resource.documents import Found, Problem, objects
 from evenkeel.resource.names import API_VERSION, GROUP, KIND
 from evenkeel.resource.read import read
+from evenkeel.resource.status import Placed, parse
 from evenkeel.resource.v1alpha1 import Part, Spec
 
 _LABEL = re.compile("[a-z0-9]([-a-z0-9]*[a-z0-9])?")
@@ -34,11 +38,25 @@ class Note:
         return f"{self.source}: document {self.index}: {self.sentence}"
 
 
+@dataclass(frozen=True, slots=True)
+class Live:
+    """What the status of a ScheduledJob says about its load."""
+
+    placed: Placed | None
+    paused: bool
+    expected_s: int
+    """How long a run is expected to last; 0 where that is not known."""
+
+
 @dataclass(slots=True)
 class Manifests:
     """The schedules, problems and notes, in the order of files and documents."""
 
     schedules: list[Schedule] = field(default_factory=list)
+    live: dict[str, Live] = field(default_factory=dict)
+    """By key: the ScheduledJobs that have a status."""
+    objects: dict[str, Mapping[str, Any]] = field(default_factory=dict)
+    """By key: the objects of the schedules as they were written, if they were asked for."""
     problems: list[Problem] = field(default_factory=list)
     notes: list[Note] = field(default_factory=list)
 
@@ -49,13 +67,17 @@ def load(
     stdin: Callable[[], str],
     created: Instant,
     min_interval_s: int = 10,
+    keep_objects: bool = False,
 ) -> Manifests:
-    """The schedules of all paths. `created` is their creation time, which no API server has set."""
+    """The schedules of all paths. `created` is their creation time, which no API server has set.
+    100,000 objects take a gigabyte, so they are kept only with `keep_objects`."""
     out = Manifests()
     seen: dict[str, Found] = {}
     for path in paths:
         for found in objects(path, stdin=stdin, problems=out.problems):
             _take(found, out, seen, created=created, min_interval_s=min_interval_s)
+    if keep_objects:
+        out.objects = {each.key: seen[each.key].object for each in out.schedules}
     return out
 
 
@@ -87,13 +109,37 @@ def _take(
         problem = Problem(found.source, found.index, name, result.field, result.sentence)
         out.problems.append(problem)
         return
-    first = seen.setdefault(result.key, found)
-    if first is not found:
+    first = seen.get(result.key)
+    if first is not None and _hands_over(first, found):
+        if result.suspend:
+            return
+        out.schedules = [each for each in out.schedules if each.key != result.key]
+        out.live.pop(result.key, None)
+        first = None
+    if first is not None:
         sentence = f"is defined twice: first in {first.source}, document {first.index}"
         out.problems.append(Problem(found.source, found.index, name, "metadata.name", sentence))
         return
+    seen[result.key] = found
     # There is no uid without an API server. The name is unique in a set of manifests, too.
     out.schedules.append(replace(result, created=created, uid=result.uid or result.key))
+    status = raw.get("status")
+    if isinstance(status, Mapping) and not is_cronjob(found.object):
+        out.live[result.key] = _live(status)
+
+
+def _hands_over(first: Found, second: Found) -> bool:
+    """Whether these two of one name are a CronJob and a ScheduledJob with one of them suspended. In
+    the middle of a hand-over a cluster holds both, and the suspended one is left out."""
+    kinds = {is_cronjob(first.object), is_cronjob(second.object)}
+    return len(kinds) == 2 and any(
+        each.object["spec"].get("suspend") is True for each in (first, second)
+    )
+
+
+def _live(status: Mapping[str, Any]) -> Live:
+    memory = parse(status)
+    return Live(memory.placed, memory.pause is not None, memory.record.expected_s)
 
 
 def _leave_out(raw: Mapping[str, Any], found: Found, out: Manifests) -> None:

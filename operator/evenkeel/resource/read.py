@@ -38,6 +38,7 @@ from evenkeel.reasons import ConditionReason
 from evenkeel.resource.rules import MANUAL_SELECTOR, RULES, SELECTOR
 from evenkeel.resource.text import parse_clock, parse_instant
 from evenkeel.resource.v1alpha1 import IntervalSpec, PlacementSpec, Spec
+from evenkeel.resource.weight import weight_by_requests
 from evenkeel.when import compile_timing, format_duration, parse_duration
 from evenkeel.when.compile import LONGEST_INTERVAL_S
 
@@ -131,6 +132,7 @@ def _schedule(raw: Mapping[str, Any], *, min_interval_s: int) -> Schedule:
         keep_succeeded=spec.successful_jobs_history_limit,
         keep_failed=spec.failed_jobs_history_limit,
         ttl_s=_ttl_s(spec.job_template),
+        weight_by_requests=weight_by_requests(spec.job_template),
         images=_images(spec.job_template),
     )
 

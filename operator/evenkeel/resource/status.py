@@ -34,15 +34,20 @@ T = TypeVar("T")
 
 RECENT_COUNT = 10
 ACTIVE_COUNT = 50
+DURATIONS_COUNT = 10
 WAITING_COUNT = 128
 """Due times that a status names; a ScheduledJob must stay far below etcd's 1.5 MB."""
 CONDITION_COUNT = 16
 UPCOMING_COUNT = 5
 MOST_ATTEMPTS = 21
 """retry.limit is at most 20."""
+LONGEST_RUN_S = LONGEST_INTERVAL_S
 LARGEST_COUNT = 2**53 - 1
 """By hand a number may be as large as the schema takes, and one more would be refused for ever."""
 COUNTED = ("succeeded", "failed", "skipped", "missed", "cancelled", "lost")
+NOT_SEEN_STATE = "Pending"
+NOT_SEEN_MESSAGE = "Waiting for the operator"
+"""What a schedule says until the operator has read it; the CRD fills it in."""
 
 _KIND = re.compile(r"s|q0[a-z2-7]{6}", re.ASCII)
 _CLOCK = re.compile(r"(\d\d):(\d\d)", re.ASCII)
@@ -98,6 +103,11 @@ class Record:
     last_success: Instant | None = None
     last_failure: Instant | None = None
     last_result: str = ""
+    durations: list[int] = field(default_factory=list)
+    """Seconds of the last runs that succeeded, the newest last. `recent` need not tell of them: its
+    rows may all be skipped or failed ones."""
+    expected_s: int = 0
+    """How long the next run is expected to last; 0 where that is not known."""
 
     def remember(self, row: RecentRun) -> None:
         """Put a row where its due time belongs, newest first; a row of the same due is replaced."""
@@ -138,7 +148,8 @@ class Placed:
     anchor: Instant
     every_s: int
     placed_at: Instant
-    weight: int = 1
+    weight: int | None = None
+    """The field that it was chosen for."""
     slot: int = 0
     window: Window | None = None
     reason: str = ""
@@ -168,7 +179,6 @@ class Memory:
     pause: Pause | None = None
     waiting: tuple[WaitingRun, ...] = ()
     active: tuple[JobRef, ...] = ()
-    active_count: int = 0
     unnamed_active: int = 0
     """Of the active runs up to the mark, those that `active` has no room for."""
     record: Record = field(default_factory=Record)
@@ -189,6 +199,7 @@ class Shown:
     images: str | None = None
     upcoming: tuple[Instant, ...] = ()
     next_local: str | None = None
+    active_count: int = 0
 
 
 EMPTY = Memory()
@@ -213,7 +224,6 @@ def parse(raw: object, *, version: str = "") -> Memory:
         pause=_pause(status.get("pause")),
         waiting=tuple(_rows(internal.get("waiting"), _waiting, WAITING_COUNT)),
         active=tuple(_rows(status.get("active"), _active, ACTIVE_COUNT)),
-        active_count=_count(status.get("activeCount")),
         unnamed_active=_count(internal.get("unnamedActive")),
         record=Record(
             recent=_rows(status.get("recent"), _recent, RECENT_COUNT),
@@ -224,6 +234,8 @@ def parse(raw: object, *, version: str = "") -> Memory:
             last_success=rfc3339.read(status.get("lastSuccessfulTime")),
             last_failure=rfc3339.read(status.get("lastFailureTime")),
             last_result=_text(status.get("lastResult")),
+            durations=_durations(internal.get("durations")),
+            expected_s=_seconds(_mapping(status.get("placement")).get("expectedSeconds")),
         ),
         template_hash=_text(internal.get("templateHash")),
         conditions=dict(_rows(status.get("conditions"), _condition, 2 * CONDITION_COUNT)),
@@ -251,13 +263,13 @@ def render(memory: Memory, shown: Shown, *, ns: str) -> dict[str, Any]:
         "lastFailureTime": _show(record.last_failure),
         "lastResult": record.last_result or None,
         "active": [_show_active(ref, ns) for ref in memory.active],
-        "activeCount": memory.active_count,
+        "activeCount": shown.active_count,
         "recent": [_show_recent(row) for row in record.recent],
         "consecutiveFailures": record.consecutive_failures,
         "counts": {name: record.counts.get(name, 0) for name in COUNTED},
         "countsSince": _show(record.counts_since),
         "pause": memory.pause and _show_pause(memory.pause),
-        "placement": memory.placed and _show_placed(memory.placed),
+        "placement": memory.placed and _show_placed(memory.placed, record.expected_s),
         "conditions": show_conditions(memory.conditions),
         "internal": {
             "mark": _show(memory.mark),
@@ -266,6 +278,7 @@ def render(memory: Memory, shown: Shown, *, ns: str) -> dict[str, Any]:
             "resumedAt": _show(memory.resumed_at),
             "waiting": [_show_waiting(row) for row in memory.waiting[:WAITING_COUNT]],
             "unnamedActive": memory.unnamed_active or None,
+            "durations": list(record.durations) or None,
             "templateHash": memory.template_hash or None,
         },
     }
@@ -410,7 +423,7 @@ def _placed(raw: object) -> Placed | None:
         anchor,
         every_s,
         placed_at,
-        weight=max(1, _count(row.get("weight"))),
+        weight=_count(row.get("weight")) or None,
         slot=(_clock(row.get("slot")) or 0) // SLOT_S,
         window=_window(row.get("window")),
         reason=_text(row.get("reason")),
@@ -418,7 +431,7 @@ def _placed(raw: object) -> Placed | None:
     )
 
 
-def _show_placed(placed: Placed) -> dict[str, Any]:
+def _show_placed(placed: Placed, expected_s: int) -> dict[str, Any]:
     window = placed.window
     return {
         "anchor": rfc3339.show(placed.anchor),
@@ -431,6 +444,7 @@ def _show_placed(placed: Placed) -> dict[str, Any]:
         "placedAt": rfc3339.show(placed.placed_at),
         "reason": placed.reason,
         "load": placed.load,
+        "expectedSeconds": expected_s or None,
     }
 
 
@@ -476,6 +490,17 @@ def _count(raw: object) -> int:
     if not isinstance(raw, int) or isinstance(raw, bool) or raw < 0:
         return 0
     return min(raw, LARGEST_COUNT)
+
+
+def _seconds(raw: object) -> int:
+    """How long a run lasts; 0 for what no run does."""
+    seconds_s = _count(raw)
+    return seconds_s if seconds_s <= LONGEST_RUN_S else 0
+
+
+def _durations(raw: object) -> list[int]:
+    rows = raw[-DURATIONS_COUNT:] if isinstance(raw, list) else []
+    return [lasted_s for row in rows if (lasted_s := _seconds(row))]
 
 
 def _show(instant: Instant | None) -> str | None:

@@ -134,8 +134,12 @@ class WindowSpec(Part):
 class PlacementSpec(Part):
     """What this schedule asks of its placement."""
 
-    weight: int = Field(
-        default=1, ge=1, le=1000, description="Cost of one run, compared with others."
+    weight: int | None = Field(
+        default=None,
+        ge=1,
+        le=1000,
+        description="Cost of one run, compared with others. Without it: 1, or what the CPU "
+        "requests of the template say (setting placement.weigh).",
     )
     window: WindowSpec | None = Field(
         default=None,

@@ -10,7 +10,12 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema
 from pydantic.alias_generators import to_camel
 
-from evenkeel.resource.status import ACTIVE_COUNT, RECENT_COUNT, WAITING_COUNT
+from evenkeel.resource.status import (
+    ACTIVE_COUNT,
+    DURATIONS_COUNT,
+    RECENT_COUNT,
+    WAITING_COUNT,
+)
 from evenkeel.resource.v1alpha1 import PRESERVE
 
 
@@ -98,6 +103,11 @@ class Internal(Known):
         default=None,
         description="Of the active runs up to the mark, those that active has no room for.",
     )
+    durations: list[int] | None = Field(
+        default=None,
+        max_length=DURATIONS_COUNT,
+        description="Seconds of the last runs that succeeded.",
+    )
     template_hash: str | None = Field(
         default=None, description="The template TemplateAccepted speaks of."
     )
@@ -129,6 +139,9 @@ class PlacementStatus(Known):
     placed_at: Time | None = None
     reason: str | None = None
     load: float | None = None
+    expected_seconds: int | None = Field(
+        default=None, description="How long a run is expected to last, learned from earlier ones."
+    )
 
 
 class Condition(Known):

@@ -159,3 +159,20 @@ class _Load(Collector):
             "Runs in the hour of the highest load",
             value=picture.peak_count,
         )
+        yield GaugeMetricFamily(
+            "evenkeel_busiest_minute_starts",
+            "Runs that start in the busiest minute of the next 24 hours",
+            value=picture.busiest_minute.starts,
+        )
+        yield GaugeMetricFamily(
+            "evenkeel_busiest_second_starts",
+            "Runs that start in the busiest second of the next 24 hours",
+            value=picture.busiest_second.starts,
+        )
+        concurrency = GaugeMetricFamily(
+            "evenkeel_expected_concurrency_peak",
+            "Most runs that are expected to go on at once; no value while no duration is known",
+        )
+        if picture.concurrency is not None:
+            concurrency.add_metric([], picture.concurrency.peak)
+        yield concurrency

@@ -53,8 +53,8 @@ def test_the_reasons_of_their_placements(
     _, places, _ = settled
     reasons = {key: place.reason for key, place in places.items()}
     assert reasons["ns/seven-minutes"] == (
-        "first run 2027-01-01T00:01:00Z, then every 7m; so short an interval runs in every slot, "
-        "so only its second was chosen; 7m does not divide 24 hours: even today, not for ever"
+        "first run 2027-01-01T00:01:00Z, then every 7m; the least used minutes of 7 possible "
+        "starts: it runs in every slot; 7m does not divide 24 hours: even today, not for ever"
     )
     assert "every 1h40m; the least loaded start of 100 minutes" in reasons["ns/hundred-minutes"]
     assert "1d12h does not divide 7 days: even today, not for ever" in reasons["ns/day-and-a-half"]

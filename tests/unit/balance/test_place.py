@@ -1,12 +1,10 @@
-"""The placement of one interval, compared with a slow form of the same rule."""
+"""The placement of one interval, by name. A slow form of the rule: test_inside_the_slot.py."""
 
 import re
 from collections import Counter
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from tests.unit.balance.members import (
     A_MORNING_IN_MARCH,
     HOUR_S,
@@ -29,65 +27,6 @@ NIGHT = Window(22 * HOUR_S, 6 * HOUR_S)
 LUNCH = Window(12 * HOUR_S, 13 * HOUR_S)
 THE_HOUR_THAT_SPRING_TAKES = Window(2 * HOUR_S, 3 * HOUR_S)
 BEFORE_SPRING_IN_BERLIN: Instant = 1_806_150_000  # 2027-03-27T13:00:00Z, 12 h before 02:00 is gone
-
-
-# --- a slow reading of the rule ------------------------------------------------------------------
-
-
-def slow_place(others: list[Member], every_s: int, now: Instant) -> Instant:
-    """The first run, by the rule's words; the load of a day, intervals of whole minutes to a
-    day."""
-    start = now // SLOT_S * SLOT_S
-    slots, seconds = [0] * 96, Counter[int]()
-    for other in others:
-        for due in runs_between(other, start, start + DAY_S):
-            slots[(due - start) // SLOT_S] += other.weight
-            seconds[due - start] += 1
-        if other.placed_at is not None and other.interval.anchor >= start:
-            slots[(other.interval.anchor - start) // SLOT_S] += other.weight
-
-    def met(first: Instant) -> list[int]:
-        return list(range((first - start) % every_s, DAY_S, every_s))
-
-    def slot_cost(minute: Instant) -> tuple[int, int]:
-        hit = [slots[second // SLOT_S] for second in met(minute)]
-        return max(hit), sum(hit)
-
-    def second_cost(first: Instant) -> tuple[int, int]:
-        hit = [seconds[second] for second in met(first)]
-        return max(hit), sum(hit)
-
-    whole = range(-(-(now + PRE_SCHEDULE_S + 1) // 60) * 60, now + every_s + 1, 60)
-    minute = min(whole, key=lambda t: (slot_cost(t), t))
-    return min(
-        range(minute, min(minute + 59, now + every_s) + 1), key=lambda t: (second_cost(t), t)
-    )
-
-
-@settings(max_examples=60, deadline=None)
-@given(
-    st.integers(A_MORNING_IN_MARCH, A_MORNING_IN_MARCH + SLOT_S),
-    st.lists(
-        st.tuples(
-            st.sampled_from([5, 7, 15, 20, 25, 60, 90, 100, 180, 720, 1440]), st.integers(1, 20)
-        ),
-        min_size=1,
-        max_size=12,
-    ),
-    st.sampled_from([2, 7, 15, 25, 60, 61, 90, 100, 360, 1440]),
-)
-def test_the_placement_is_the_one_that_the_rule_gives(
-    now: Instant, others: list[tuple[int, int]], every_min: int
-) -> None:
-    load = LoadMap(now)
-    load.put(fixed(Cron("*/20 * * * *"), weight=3))
-    for n, (minutes, weight) in enumerate(others):
-        place_into(load, every(minutes * MINUTE_S, key=f"ns/{n}", weight=weight), now)
-    expected = slow_place(list(load.members.values()), every_min * MINUTE_S, now)
-    found, settled = place_into(load, every(every_min * MINUTE_S, key="ns/new"), now)
-    assert found.first_run == expected
-    assert runs_between(settled, 0, expected + 1)[-1:] == [expected]
-    assert found.anchor <= now
 
 
 @pytest.mark.parametrize(
@@ -128,6 +67,15 @@ def test_240_hourly_intervals_never_start_two_in_a_second() -> None:
     for n in range(240):
         place_into(load, every(HOUR_S, key=f"ns/{n}"), A_MORNING_IN_MARCH)
     assert load.day.seconds.max() == 1
+
+
+def test_short_intervals_use_every_second_of_the_minute_in_which_they_are_applied() -> None:
+    """A quarter of a minute has passed: the rest of it is one interval earlier than the next."""
+    load = LoadMap(A_MORNING_IN_MARCH)
+    for n in range(100):
+        place_into(load, every(5 * MINUTE_S, key=f"ns/{n}"), A_MORNING_IN_MARCH)
+    assert (load.rhythm_day().minutes == 20).all()
+    assert load.rhythm_seconds().max() == 1
 
 
 def test_daily_intervals_applied_within_one_slot_do_not_all_get_that_slot() -> None:

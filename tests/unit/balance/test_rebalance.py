@@ -161,6 +161,17 @@ def test_it_is_never_worse_and_the_preview_is_what_happens(cluster: Cluster) -> 
 
 @any_cluster
 @given(clusters())
+def test_it_never_gives_the_same_slots_a_busier_minute(cluster: Cluster) -> None:
+    load = loaded(cluster)
+    plan = planned(cluster, load)
+    slots, busiest = load.day.work.copy(), int(load.day.minutes.max())
+    carry_out(load, plan, cluster.now)
+    if (load.day.work == slots).all():
+        assert load.day.minutes.max() <= busiest
+
+
+@any_cluster
+@given(clusters())
 def test_protected_running_recently_placed_and_pinned_schedules_never_move(
     cluster: Cluster,
 ) -> None:
@@ -219,17 +230,17 @@ def test_a_herd_is_spread() -> None:
     load = herd(24)
     plan = plan_of(load, A_MORNING_IN_MARCH)
     assert plan.current.peak_to_mean == 4
-    assert plan.projected.peak_to_mean == 1
-    assert plan.projected_score == 1
+    assert set(plan.projected.slots[1:]) == {6}  # those that move have no run in the current slot
+    assert plan.projected_score > 0.999
     assert plan.current.suggestion == "degraded, consider rebalancing: peak 24 -> 6"
     assert plan.projected.suggestion == "acceptable"
     carry_out(load, plan, A_MORNING_IN_MARCH)
-    assert load.day.seconds.max() == 1 + max(0, 24 - len(plan.moves) - 1)
+    assert load.day.minutes.max() == 1
 
 
 def test_schedules_whose_move_gains_nothing_stay() -> None:
     plan = plan_of(herd(24), A_MORNING_IN_MARCH)
-    assert len(plan.moves) == 18
+    assert len(plan.moves) == 23  # a minute for each, and the full hour for one
     assert set(reasons(plan).values()) == {"no_gain"}
 
 
@@ -250,7 +261,7 @@ def test_a_moved_schedule_does_not_move_again_during_the_cooldown() -> None:
     soon, later = A_MORNING_IN_MARCH + 600, A_MORNING_IN_MARCH + HOUR_S
     assert (
         list(reasons(plan_of(load, soon, cooldown_s=HOUR_S)).values()).count("placement_cooldown")
-        == 18
+        == 23
     )
     assert "placement_cooldown" not in reasons(plan_of(load, later, cooldown_s=HOUR_S)).values()
 
@@ -289,7 +300,7 @@ def test_what_protection_cost_is_shown() -> None:
     plan = plan_of(load, A_MORNING_IN_MARCH, running=everybody)
     assert plan.moves == ()
     assert plan.projected_score == plan.current_score < 1
-    assert plan.score_without_protection == 1
+    assert plan.score_without_protection > 0.999
 
 
 def test_pinned_schedules_do_not_count_as_the_cost_of_protection() -> None:

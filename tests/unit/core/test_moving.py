@@ -32,7 +32,6 @@ def crowded(count: int = COUNT, **changes: Any) -> tuple[World, list[Schedule]]:
             anchor=began + n,
             every_s=FOUR_HOURS_S,
             placed_at=began,
-            weight=1,
             slot=40,
             window=None,
             reason="placed",

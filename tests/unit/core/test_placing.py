@@ -1,5 +1,7 @@
 """A phase is chosen once and kept; it is left only on purpose, and no run is lost by it."""
 
+from dataclasses import replace
+
 import pytest
 from tests.builders import clock, cron, edited, every, instant, rejection
 from tests.unit.core.world import World
@@ -33,6 +35,10 @@ def phase(world: World, name: str = "report") -> int:
 def crowd(world: World, minute: int) -> None:
     """From now on any other minute is better than this one."""
     world.see(cron(f"{minute} * * * *", name="crowd", placement=PlacementWish(weight=1000)))
+
+
+def heaviest_slot(world: World) -> int:
+    return world.scheduler.state.load.distribution(int(world.now)).peak
 
 
 def test_it_runs_by_its_phase_and_keeps_it_over_a_restart():
@@ -70,6 +76,7 @@ def test_applied_again_after_more_than_a_day_it_is_placed_as_new():
 EDITS = {
     "its interval": {"rule": every(2 * HOUR_S, offset_s=None).timing.rule},
     "its weight": {"placement": PlacementWish(weight=3)},
+    "its weight, which it weighed before": {"placement": PlacementWish(weight=1)},
 }
 
 
@@ -104,12 +111,89 @@ def test_another_edit_leaves_its_phase():
     assert anchor(world) == kept
 
 
-def test_resumed_it_is_placed_afresh():
+def test_a_derived_weight_that_changes_reweighs_and_moves_nothing():
+    seen = hourly(weight_by_requests=20)
+    world = World(Settings(placement_weigh="Requests")).see(seen).run_until("10:30")
+    assert heaviest_slot(world) == 20
+    kept = anchor(world)
+    crowd(world, phase(world) // 60)
+    world.see(edited(seen, weight_by_requests=500, template_hash="second"))
+    assert heaviest_slot(world) == 1500
+    world.crash()
+    assert anchor(world) == kept
+    assert "weight" not in world.status()["placement"]
+
+
+def test_by_runs_a_schedule_without_a_weight_weighs_one():
+    assert heaviest_slot(World().see(hourly(weight_by_requests=20))) == 1
+
+
+# --- after it was off -----------------------------------------------------------------------------
+
+KEEP_S = Settings().placement_keep_on_resume_s
+WEEK_LATER = "+7d 10:00"
+MORE_THAN_A_WEEK_LATER = "+7d 10:00:01"
+
+
+def of_a_setting(keep_s: float) -> World:
+    """Its API server tells a process that begins after days that its clock is right."""
+    settings = Settings(loop_interval_s=60, placement_keep_on_resume_s=keep_s)
+    return World(settings=settings, clock_is_confirmed=True)
+
+
+@pytest.mark.parametrize(
+    ("keep_s", "resumed", "keeps"),
+    [
+        (KEEP_S, "10:30", True),
+        (KEEP_S, WEEK_LATER, True),
+        (KEEP_S, MORE_THAN_A_WEEK_LATER, False),
+        (1800, "10:30", True),
+        (1800, "10:30:01", False),
+        (0, "10:00", False),
+        (0, "10:30", False),
+    ],
+)
+@pytest.mark.parametrize("restarted", [False, True])
+def test_resumed_it_keeps_its_phase_if_it_was_off_for_no_longer_than_the_setting_says(
+    keep_s, resumed, keeps, restarted
+):
     seen = hourly()
-    world = World().see(seen).see(edited(seen, suspend=True)).run_until("10:30")
+    world = of_a_setting(keep_s).see(seen)
     kept = phase(world)
+    world.see(edited(seen, suspend=True)).run_until(resumed)
     crowd(world, kept // 60)
-    world.see(edited(edited(seen)))
+    if restarted:
+        world.schedules[seen.uid] = edited(edited(seen))
+        world.crash()
+    else:
+        world.see(edited(edited(seen)))
+    assert (phase(world) == kept) is keeps
+    first = instant(world.status()["nextRunTime"])
+    world.run_until(float(first))
+    assert world.started() == [clock(first)]
+
+
+@pytest.mark.parametrize(("edit_at", "keeps"), [("13:00", True), ("13:00:01", False)])
+def test_paused_it_keeps_its_phase_likewise(edit_at, keeps):
+    seen = hourly(pause_after_failures=1)
+    world = of_a_setting(2 * HOUR_S).see(seen)
+    kept = phase(world)
+    world.run_until("11:00").fail(seen, world.started()[0])
+    assert world.status()["state"] == "Paused"
+    crowd(world, kept // 60)
+    world.run_until(edit_at).see(edited(seen, template_hash="second"))
+    assert world.status()["state"] == "Scheduled"
+    assert (phase(world) == kept) is keeps
+
+
+def test_suspended_while_paused_it_was_off_since_it_was_paused():
+    seen = hourly(pause_after_failures=1)
+    world = of_a_setting(2 * HOUR_S).see(seen)
+    kept = phase(world)
+    world.run_until("11:00").fail(seen, world.started()[0])
+    crowd(world, kept // 60)
+    world.run_until("12:30").see(edited(seen, suspend=True))
+    world.run_until("13:30").see(edited(edited(seen)))
     assert phase(world) != kept
 
 
@@ -273,3 +357,14 @@ def test_a_window_that_holds_no_minute_is_told_once():
     world.run_until("10:05").see(seen)
     assert world.status()["conditions"] == first
     assert len([told for told in world.told if told.warning]) == 1
+
+
+def test_a_window_in_another_zone_is_another_window():
+    nightly = PlacementWish(window=Window(22 * HOUR_S, 23 * HOUR_S))
+    seen = every(DAY_S, offset_s=None, placement=nightly)
+    world = World(settings=RARELY).see(seen).run_until("10:05")
+    moved = edited(seen, timing=replace(seen.timing, zone="Asia/Tokyo"))
+    world.see(moved).run_until("10:06")
+    assert 13 * HOUR_S <= anchor(world) % DAY_S < 14 * HOUR_S
+    world.crash()
+    assert 13 * HOUR_S <= anchor(world) % DAY_S < 14 * HOUR_S

@@ -37,6 +37,7 @@ NOT_TIMING = {
     "successfulJobsHistoryLimit": {"keep_succeeded": 0},
     "failedJobsHistoryLimit": {"keep_failed": 0},
     "jobTemplate, its images": {"images": ("app:2",), "template_hash": "second"},
+    "jobTemplate, its requests": {"weight_by_requests": 20, "template_hash": "second"},
     "jobTemplate": {"template": b'{"spec":{"template":{}}}', "template_hash": "second"},
     "ttlSecondsAfterFinished": {"ttl_s": 600, "template_hash": "second"},
 }

@@ -343,7 +343,7 @@ class World:
                     self.scheduler.inbox.hint("time", confirmation)
             case effects.ReadSchedule(uid=uid):
                 self._read(uid)
-            case effects.BuildIndex() | effects.PlanRebalance() | effects.ConfirmRebalance():
+            case _ if type(effect) in OFFLOADED:
                 self.scheduler.inbox.hint(object(), OFFLOADED[type(effect)](effect))
             case effects.Answer(ask=ask, value=value):
                 self.answers[ask] = value

@@ -176,6 +176,7 @@ def test_the_status_has_the_promised_fields() -> None:
         "resumedAt",
         "waiting",
         "unnamedActive",
+        "durations",
         "templateHash",
     }
     bounds = {
@@ -183,7 +184,8 @@ def test_the_status_has_the_promised_fields() -> None:
         for name in ("upcoming", "active", "recent", "conditions")
     }
     assert bounds == {"upcoming": 5, "active": 50, "recent": 10, "conditions": 16}
-    assert STATUS["properties"]["internal"]["properties"]["waiting"]["maxItems"] == 128
+    internal = STATUS["properties"]["internal"]["properties"]
+    assert (internal["waiting"]["maxItems"], internal["durations"]["maxItems"]) == (128, 10)
 
 
 @pytest.mark.parametrize(

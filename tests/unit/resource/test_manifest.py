@@ -183,6 +183,35 @@ def test_a_bad_document_is_a_problem_and_the_rest_is_read(text: str, sentence: s
     assert problem.startswith("stdin: document 1: ")
 
 
+@pytest.mark.parametrize("order", [1, -1], ids=["CronJob first", "ScheduledJob first"])
+@pytest.mark.parametrize("suspended", ["CronJob", "ScheduledJob"])
+def test_in_the_middle_of_a_hand_over_the_suspended_one_is_left_out(
+    suspended: str, order: int
+) -> None:
+    both = [
+        {
+            "apiVersion": version,
+            "kind": kind,
+            "metadata": {"name": "backup"},
+            "spec": {
+                "schedule": schedule,
+                "suspend": kind == suspended,
+                "jobTemplate": {"spec": {"template": {"spec": {}}}},
+            },
+        }
+        for version, kind, schedule in (
+            ("batch/v1", "CronJob", "0 1 * * *"),
+            ("evenkeel.dev/v1alpha1", "ScheduledJob", "0 2 * * *"),
+        )
+    ]
+    loaded = load_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": both[::order]}))
+    assert said(loaded) == []
+    (left,) = loaded.schedules
+    assert not left.suspend
+    assert isinstance(left.timing.rule, Cron)
+    assert left.timing.rule.text == ("0 2 * * *" if suspended == "CronJob" else "0 1 * * *")
+
+
 def test_the_same_name_twice_is_a_problem_that_names_both_places() -> None:
     loaded = load_text(f"{manifest('a')}---\n{manifest('a')}")
     assert names(loaded) == ["default/a"]

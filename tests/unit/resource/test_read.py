@@ -94,13 +94,14 @@ def test_what_nobody_wrote_has_the_documented_default() -> None:
         concurrency=Concurrency.ALLOW,
         max_queued=20,
         priority=0,
-        placement=PlacementWish(weight=1, window=None, pinned=False),
+        placement=PlacementWish(weight=None, window=None, pinned=False),
         retry=Retry(limit=0, delay_s=10, factor=2, max_delay_s=3600),
         pause_after_failures=None,
         pending_deadline_s=None,
         keep_succeeded=3,
         keep_failed=1,
         ttl_s=None,
+        weight_by_requests=1,
         images=("busybox:1",),
     )
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from evenkeel import rfc3339
-from evenkeel.core.schedule import adopt, due, halt, jobs, late, life, phase, template
+from evenkeel.core.schedule import adopt, due, expect, halt, jobs, late, life, phase, template
 from evenkeel.core.schedule.entry import Entry
 from evenkeel.core.schedule.missed import Span
 from evenkeel.core.schedule.ready import DEFECTS
@@ -32,6 +32,8 @@ def begin(turn: Turn, seen: Schedule | Rejection, memory: Memory, *, revision: i
         recent=list(believed.record.recent),
         counts=dict(believed.record.counts),
         counts_since=believed.record.counts_since or turn.second,
+        durations=list(believed.record.durations),
+        expected_s=expect.expected_s(believed.record.expected_s, believed.record.durations),
     )
     entry.conditions = dict(believed.conditions)
     entry.template_hash = believed.template_hash
@@ -129,12 +131,13 @@ def accept(turn: Turn, entry: Entry, schedule: Schedule, facts: Iterable[JobFact
     edited = _template_changes(turn, entry, schedule) or edited
     resumed = entry.suspended_since is not None and not schedule.suspend
     unpaused = entry.pause is not None and (edited or resumed)
+    if (resumed or unpaused) and _was_off_for_long(turn, entry, resumed=resumed):
+        entry.place_afresh = True
     if unpaused:
         why = "resumed" if resumed else "the timing or the template changed"
         halt.end_pause(turn, entry, why=why)
     if schedule.suspend or resumed or entry.pause is not None:
         halt.suspend_or_resume(turn, entry, schedule)
-    entry.place_afresh = entry.place_afresh or resumed or unpaused
     if not phase.is_placed(schedule.timing):
         entry.placed = None
     turn.condition(entry, ConditionType.SCHEDULE_ACCEPTED, "True", ConditionReason.ACCEPTED)
@@ -165,6 +168,18 @@ def _take_defect_back(turn: Turn, entry: Entry) -> None:
         turn.condition(entry, ConditionType.DEGRADED, "False", ConditionReason.AS_EXPECTED)
 
 
+def _was_off_for_long(turn: Turn, entry: Entry, *, resumed: bool) -> bool:
+    """Whether its runs were off for longer than a phase is kept: others may have come to its
+    place."""
+    off_since = turn.second
+    if entry.pause is not None:
+        off_since = min(off_since, entry.pause.since)
+    if resumed and entry.suspended_since is not None:
+        off_since = min(off_since, entry.suspended_since)
+    keep_s = turn.settings.placement_keep_on_resume_s
+    return keep_s == 0 or turn.second - off_since > keep_s
+
+
 def _begin_reckoning(turn: Turn, entry: Entry, schedule: Schedule) -> None:
     """Where the reckoning begins: only what is later than all of these counts."""
     entry.created = schedule.created
@@ -184,6 +199,9 @@ def _change_timing(turn: Turn, entry: Entry, schedule: Schedule) -> None:
     refused = accepted is not None and accepted.status == "False"
     due.retire_timing(turn, entry, refused=refused)
     before, since = entry.dues, entry.since
+    moved_zone = entry.timing is not None and entry.timing.zone != schedule.timing.zone
+    if moved_zone and schedule.placement.window is not None:
+        entry.place_afresh = True  # its window is at another time now
     _use_timing(entry, schedule.timing, since=turn.second)
     rule = schedule.timing.rule
     told_by_old_timing = (

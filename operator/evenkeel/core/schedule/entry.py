@@ -116,7 +116,7 @@ class Entry:
     pause: Pause | None = None
     placed: Placed | None = None
     place_afresh: bool = False
-    """It was resumed: its phase is chosen anew."""
+    """It was off for longer than placement.keepOnResume: its phase is chosen anew."""
 
     # progress
     created: Instant = 0

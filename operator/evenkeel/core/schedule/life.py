@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from evenkeel.core.agenda import Start, UnwantedExpired
 from evenkeel.core.effects import Launch, Prepare, RunBegan, RunEnded, SpanEnded, Withdraw
-from evenkeel.core.schedule import history, pause, tell
+from evenkeel.core.schedule import expect, history, pause, tell
 from evenkeel.core.schedule.entry import Entry, Unwanted
 from evenkeel.core.schedule.missed import Span
 from evenkeel.core.schedule.run import Run, Stage
@@ -151,6 +151,9 @@ def end(
         _pass_older(entry, turn, run.id.due)
         if run.id.due > entry.cursor:
             entry.decided.add(run.id)
+    lasted_s = None
+    if run.started is not None and finished is not None:
+        lasted_s = finished - run.started
     finished = turn.second if finished is None else finished
     _remember(entry, run, how, finished=finished)
     turn.dirty(entry)
@@ -168,7 +171,7 @@ def end(
         finished=finished,
         message=message,
     )
-    _count(turn, entry, run, how, finished)
+    _count(turn, entry, run, how, finished, lasted_s)
     history.keep_those_of(entry, run, how, finished)
     turn.emit(ended)
     tell.run_ended(turn, entry, ended)
@@ -245,7 +248,9 @@ def _pass_older(entry: Entry, turn: Turn, due: Instant) -> None:
         del entry.open[run]
 
 
-def _count(turn: Turn, entry: Entry, run: Run, how: RunState, finished: Instant) -> None:
+def _count(
+    turn: Turn, entry: Entry, run: Run, how: RunState, finished: Instant, lasted_s: int | None
+) -> None:
     record = entry.record
     if not run.by_schedule:  # a requested run succeeds for people, and counts for its request
         if how is RunState.SUCCEEDED:
@@ -254,6 +259,8 @@ def _count(turn: Turn, entry: Entry, run: Run, how: RunState, finished: Instant)
     record.count(how, 1)
     if how is RunState.SUCCEEDED:
         record.succeeded(finished)
+        if lasted_s is not None:
+            expect.learn(record, lasted_s)
     elif how in (RunState.FAILED, RunState.LOST):
         record.failed(finished)
         if pause.wanted(entry):

@@ -11,6 +11,7 @@ from evenkeel.core.schedule.entry import Entry
 from evenkeel.core.schedule.turn import Turn
 from evenkeel.errors import BadField
 from evenkeel.model import Interval, Schedule, Timing
+from evenkeel.reasons import EventReason
 from evenkeel.resource.status import Placed
 from evenkeel.when import compile_timing
 
@@ -47,6 +48,11 @@ def is_needed(schedule: Schedule, placed: Placed | None, *, afresh: bool = False
     return afresh or not still_fits(schedule, placed)
 
 
+def is_untried(entry: Entry) -> bool:
+    """Whether nothing has come of the phase yet: no run by it, and none is taken up."""
+    return entry.placed is not None and entry.record.last_schedule is None and not entry.runs
+
+
 def change(turn: Turn, entry: Entry, placed: Placed) -> None:
     """From now on due by this phase; what was due by the old one until now is reckoned first."""
     due.retire_timing(turn, entry)
@@ -54,6 +60,12 @@ def change(turn: Turn, entry: Entry, placed: Placed) -> None:
     entry.place_afresh = False
     compile_in_force(entry)
     turn.dirty(entry)
+
+
+def move(turn: Turn, entry: Entry, placed: Placed) -> None:
+    """Another phase than the one it has was chosen, and its owner is told."""
+    change(turn, entry, placed)
+    turn.event(entry, EventReason.MOVED, placed.reason)
 
 
 def compile_in_force(entry: Entry) -> None:

@@ -8,9 +8,7 @@ makes Ready False.
 from collections.abc import Mapping
 
 from evenkeel.reasons import ConditionReason, ConditionType
-from evenkeel.resource.status import Condition
-
-WAITING = "Waiting for the operator"
+from evenkeel.resource.status import NOT_SEEN_MESSAGE, Condition
 
 DECIDE_READY = (
     ConditionType.SCHEDULE_ACCEPTED,
@@ -33,7 +31,7 @@ def readiness(conditions: Mapping[str, Condition]) -> tuple[str, str, str]:
             return "False", degraded.reason, degraded.message
     accepted = conditions.get(ConditionType.SCHEDULE_ACCEPTED)
     if accepted is None:
-        return "Unknown", ConditionReason.PENDING, WAITING
+        return "Unknown", ConditionReason.PENDING, NOT_SEEN_MESSAGE
     if accepted.status == "False":
         return "False", accepted.reason, accepted.message
     template = conditions.get(ConditionType.TEMPLATE_ACCEPTED)

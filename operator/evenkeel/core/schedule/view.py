@@ -13,6 +13,7 @@ from evenkeel.reasons import ConditionReason, ConditionType
 from evenkeel.resource.job import job_name
 from evenkeel.resource.status import (
     ACTIVE_COUNT,
+    NOT_SEEN_STATE,
     UPCOMING_COUNT,
     WAITING_COUNT,
     Condition,
@@ -44,7 +45,6 @@ def document(entry: Entry, *, now: float) -> Document:
         pause=entry.pause,
         waiting=tuple(entry.waiting[:WAITING_COUNT]),
         active=tuple(_reference(entry, run) for run in active[:ACTIVE_COUNT]),
-        active_count=len(active),
         unnamed_active=sum(run.id.due <= mark for run in active[ACTIVE_COUNT:]),
         record=entry.record,
         template_hash=entry.template_hash,
@@ -63,6 +63,7 @@ def document(entry: Entry, *, now: float) -> Document:
         schedule_text=text,
         images=", ".join(entry.schedule.images) or None if entry.schedule else None,
         upcoming=tuple(upcoming),
+        active_count=len(active),
         next_local=rfc3339.show_ahead(due, zone.offset_at(due)) if due else None,
     )
     return render(memory, shown, ns=entry.ns)
@@ -76,7 +77,7 @@ def state_of(entry: Entry) -> str:
     if entry.rejection is not None:
         return "Refused"
     if entry.schedule is None or not entry.taken_over:
-        return "Pending"
+        return NOT_SEEN_STATE
     if entry.schedule.suspend:
         return "Suspended"
     if entry.pause is not None:
