@@ -16,8 +16,16 @@ import numpy as np
 import numpy.typing as npt
 
 from evenkeel.cli import show
-from evenkeel.cli.manifests import Planned, files_option, from_option, placed, read_set, say_refused
-from evenkeel.model import DAY_S, Instant
+from evenkeel.cli.manifests import (
+    Planned,
+    files_option,
+    from_option,
+    placed,
+    read_set,
+    say_refused,
+    weigh_option,
+)
+from evenkeel.model import DAY_S, Instant, Weigh
 from evenkeel.when import DueTimes, columns, expand
 from evenkeel.when.zone import MAX_INSTANT, Zone, load_zone
 
@@ -45,6 +53,7 @@ class Step:
 @click.command()
 @files_option
 @from_option
+@weigh_option
 @click.option(
     "--to",
     "end",
@@ -59,14 +68,16 @@ def plan(
     *,
     files: tuple[str, ...],
     start: Instant,
+    weigh: Weigh,
     end: Instant | None,
     limit: int | None,
     form: str,
 ) -> None:
     """Print when the schedules of manifests are due. No cluster is needed.
 
-    Reads ScheduledJobs and CronJobs, and places intervals without an offset as the operator does on
-    an empty cluster. With -o json each line is one run: {"schedule": "namespace/name", "due":
+    Reads ScheduledJobs and CronJobs, and places intervals without an offset as the operator places
+    what arrives together on an empty cluster. An interval that has a phase in status.placement
+    keeps it. With -o json each line is one run: {"schedule": "namespace/name", "due":
     "2030-01-31T06:00:00Z"}.
     """
     end = min(start + DAY_S, MAX_INSTANT) if end is None else end
@@ -75,8 +86,8 @@ def plan(
             f"{show.stamp(end)} is not after --from ({show.stamp(start)})", param_hint="--to"
         )
     with show.quiet_ending():
-        given = read_set(files, start)
-        on_cluster = placed(given.schedules, start)
+        given = read_set(files, start, weigh=weigh)
+        on_cluster = placed(given, start)
         say_refused(files, on_cluster)
         ordered = sorted(on_cluster.planned, key=lambda planned: planned.schedule.key)
         steps = limited(runs([planned.dues for planned in ordered], start, end), limit)

@@ -16,8 +16,10 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
 
 from evenkeel import rfc3339
-from evenkeel.model import Instant
+from evenkeel.errors import BadField
+from evenkeel.model import DAY_S, Instant
 from evenkeel.resource.text import parse_instant
+from evenkeel.when import parse_duration
 from evenkeel.when.zone import MAX_INSTANT
 
 LARGE_SET = 1_000
@@ -25,6 +27,8 @@ LARGE_SET = 1_000
 
 WIDEST_COLUMNS = 100
 """Lines are at most so wide, on wider terminals too: longer ones are hard to read."""
+
+LONGEST_DURATION_S = 366 * DAY_S
 
 _INTERRUPTED = 130
 _PIPE_CLOSED = 141
@@ -53,6 +57,23 @@ class InstantParameter(click.ParamType[Instant]):
             self.fail(f"{value!r}: {mistake}", param, ctx)
         fraction = re.search(r"\.([0-9]+)", text)
         return instant + (fraction is not None and fraction[1].strip("0") != "")
+
+
+class DurationParameter(click.ParamType[int]):
+    """A duration such as 90s or 1h30m, in seconds; at least one second."""
+
+    name = "duration"
+
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> int:
+        try:
+            seconds = parse_duration(str(value), field="")
+        except BadField as mistake:
+            self.fail(mistake.sentence, param, ctx)
+        if not 1 <= seconds <= LONGEST_DURATION_S:
+            self.fail(f"{value!r} is not between 1s and 366d", param, ctx)
+        return seconds
 
 
 form_option = click.option(

@@ -41,8 +41,8 @@ def run(*arguments: str, stdin: str) -> click.testing.Result:
     return click.testing.CliRunner().invoke(load, ["-f", "-", *arguments], input=stdin)
 
 
-def picture(text: str, *, start: str = MIDNIGHT) -> dict[str, Any]:
-    result = run("-o", "json", "--from", start, stdin=text)
+def picture(text: str, *options: str, start: str = MIDNIGHT) -> dict[str, Any]:
+    result = run("-o", "json", "--from", start, *options, stdin=text)
     assert (result.stderr, result.exit_code) == ("", 0)
     found: dict[str, Any] = json.loads(result.stdout)
     return found
@@ -62,17 +62,48 @@ MIXED = manifests(
 
 def test_json_has_exactly_the_documented_fields() -> None:
     found = picture(MIXED)
-    four = ["slots", "distribution_score", "peak_to_mean", "lower_bound"]
-    assert list(found) == [*four, "placements", "rebalanced", "hash"]
-    assert list(found["rebalanced"]) == [*four, "placements"]
-    assert list(found["hash"]) == four
-    for each in (found, found["rebalanced"], found["hash"]):
+    measures = ["slots", "distribution_score", "peak_to_mean", "lower_bound"]
+    measures += ["busiest_minute", "busiest_second"]
+    others = ["one_by_one", "rebalanced", "hash"]
+    assert list(found) == [*measures, "placements", *others]
+    assert list(found["one_by_one"]) == [*measures, "placements"]
+    assert list(found["rebalanced"]) == [*measures, "placements"]
+    assert list(found["hash"]) == measures
+    for each in (found, *(found[name] for name in others)):
         assert len(each["slots"]) == 96
         assert all(isinstance(weight, int) for weight in each["slots"])
         assert 0 <= each["distribution_score"] <= 1
         assert each["peak_to_mean"] >= each["lower_bound"] >= 1
         mean = sum(each["slots"]) / 96
         assert each["peak_to_mean"] == pytest.approx(max(each["slots"]) / mean)
+        for name in ("busiest_minute", "busiest_second"):
+            busiest = each[name]
+            assert list(busiest) == ["at", "starts", "bound", "fixed_alone", "names"]
+            assert busiest["starts"] >= busiest["bound"] >= busiest["fixed_alone"]
+    assert {tuple(each) for each in found["placements"]} == {("schedule", "anchor", "first")}
+
+
+def test_concurrency_is_there_where_durations_are_known() -> None:
+    text = manifests("schedule: '0,30 * * * *'", "hourly: {minute: 0}")
+    assert "concurrency" not in picture(text)
+    for name in ("", "one_by_one", "rebalanced", "hash"):
+        found = picture(text, "--duration", "40m")
+        each = found[name] if name else found
+        # Each half hour one begins; that of 0:30 goes on until 1:10, beside the two of 1:00.
+        assert each["concurrency"] == {"peak": 3, "mean": pytest.approx(72 * 40 / 1440)}
+
+
+def test_the_busiest_minute_names_who_is_behind_it() -> None:
+    found = picture(
+        manifests("schedule: '0 4 * * *'", "schedule: '0 */4 * * *'", "hourly: {minute: 9}")
+    )
+    assert found["busiest_minute"] == {
+        "at": "2026-03-01T04:00:00Z",
+        "starts": 2,
+        "bound": 2,
+        "fixed_alone": 2,
+        "names": ["default/job-0", "default/job-1"],
+    }
 
 
 def test_slots_begin_at_from_rounded_down_and_count_the_weight() -> None:
@@ -88,6 +119,7 @@ def test_slots_begin_at_from_rounded_down_and_count_the_weight() -> None:
 def test_every_interval_is_placed_and_plan_runs_it_at_that_phase() -> None:
     found = picture(MIXED)
     anchors = {each["schedule"]: seconds(each["anchor"]) for each in found["placements"]}
+    firsts = {each["schedule"]: each["first"] for each in found["placements"]}
     assert list(anchors) == [f"default/job-{n}" for n in range(8)]
     planned = click.testing.CliRunner().invoke(
         plan, ["-f", "-", "-o", "json", "--from", MIDNIGHT], input=MIXED
@@ -99,6 +131,7 @@ def test_every_interval_is_placed_and_plan_runs_it_at_that_phase() -> None:
     every_s = dict(zip(anchors, [3600, 7200, 5400, 21600, 86400, 1500, 14400, 3600], strict=True))
     for key, anchor in anchors.items():
         first = anchor + every_s[key]
+        assert seconds(firsts[key]) == first
         assert seconds(MIDNIGHT) < first <= seconds(MIDNIGHT) + every_s[key]
         runs = list(range(first, seconds(MIDNIGHT) + 86_400, every_s[key]))
         assert due.get(key, []) == runs
@@ -156,15 +189,153 @@ def test_rebalanced_anchors_make_the_rebalanced_slots() -> None:
     assert found["rebalanced"]["peak_to_mean"] < found["peak_to_mean"]
 
 
-def test_placing_one_by_one_is_evener_than_by_hash() -> None:
-    found = picture(manifests(*[f"interval: {{every: {n % 6 + 1}h}}" for n in range(60)]))
-    assert found["peak_to_mean"] < found["hash"]["peak_to_mean"]
+def test_a_set_is_evener_than_one_by_one_and_that_is_evener_than_by_hash() -> None:
+    found = picture(
+        manifests(
+            *[
+                f"interval: {{every: {n % 6 + 1}h}}, {weighing(n % 9 * n % 7 + 1)}"
+                for n in range(90)
+            ]
+        )
+    )
+    peaks = [each["peak_to_mean"] for each in (found, found["one_by_one"], found["hash"])]
+    assert peaks == sorted(peaks)
+    assert peaks[0] < peaks[2]
+    assert found["peak_to_mean"] == pytest.approx(found["rebalanced"]["peak_to_mean"], rel=0.05)
+
+
+def test_the_order_of_the_files_does_not_matter_to_the_set() -> None:
+    specs = [f"interval: {{every: {n % 5 + 1}h}}, {weighing(n % 7 + 1)}" for n in range(40)]
+    named = [scheduled_job(f"job-{n}", spec) for n, spec in enumerate(specs)]
+    forwards, backwards = picture("---\n".join(named)), picture("---\n".join(reversed(named)))
+    assert forwards["slots"] == backwards["slots"]
+    anchors = [
+        {each["schedule"]: each["anchor"] for each in found["placements"]}
+        for found in (forwards, backwards)
+    ]
+    assert anchors[0] == anchors[1]
+    assert forwards["one_by_one"]["placements"] != list(
+        reversed(backwards["one_by_one"]["placements"])
+    )
+
+
+# --- what a cluster holds ---------------------------------------------------------------------
+
+
+def from_cluster(*items: dict[str, Any]) -> str:
+    """What `kubectl get sj,cj -A -o json` prints."""
+    return json.dumps({"apiVersion": "v1", "kind": "List", "items": list(items)})
+
+
+def live(name: str, spec: dict[str, Any], **status: Any) -> dict[str, Any]:
+    return {
+        "apiVersion": "evenkeel.dev/v1alpha1",
+        "kind": "ScheduledJob",
+        "metadata": {"name": name, "namespace": "ns", "uid": name},
+        "spec": {**spec, "jobTemplate": {"spec": {"template": {"spec": {}}}}},
+        "status": status,
+    }
+
+
+def phase(anchor: str, **more: Any) -> dict[str, Any]:
+    return {"anchor": anchor, "every": "3600s", "placedAt": "2026-02-01T00:00:00Z", **more}
+
+
+HOURLY = {"interval": {"every": "1h"}}
+
+
+def placements_of(found: dict[str, Any]) -> dict[str, tuple[str, str]]:
+    return {each["schedule"]: (each["anchor"], each["first"]) for each in found["placements"]}
+
+
+def test_a_phase_of_the_status_is_kept() -> None:
+    kept = "2026-02-27T07:13:44Z"
+    text = from_cluster(live("kept", HOURLY, placement=phase(kept)), live("new", HOURLY))
+    found = picture(text)
+    for each in (found, found["one_by_one"]):
+        at = placements_of(each)
+        assert at["ns/kept"] == (kept, "2026-03-01T00:13:44Z")
+        assert at["ns/new"][0] != kept
+    assert found["slots"][0] == 1
+    by_hash = run("--from", MIDNIGHT, stdin=text).stdout
+    assert "by hash" in by_hash
+
+
+@pytest.mark.parametrize(
+    ("spec", "placement"),
+    [
+        pytest.param({"interval": {"every": "2h"}}, {}, id="another interval"),
+        pytest.param({**HOURLY, "placement": {"weight": 3}}, {"weight": 2}, id="another weight"),
+        pytest.param(HOURLY, {"anchor": "soon"}, id="an anchor that is no time"),
+    ],
+)
+def test_a_phase_that_no_longer_fits_is_not_kept(
+    spec: dict[str, Any], placement: dict[str, Any]
+) -> None:
+    status = {**phase("2026-02-27T07:13:44Z"), **placement}
+    found = picture(from_cluster(live("old", spec, placement=status)))
+    assert placements_of(found)["ns/old"][0] >= "2026-02-28"
+
+
+def test_a_schedule_that_has_become_fixed_keeps_no_phase() -> None:
+    """Its status is written a moment after the edit."""
+    edited = live("edited", {"hourly": {"minute": 3}}, placement=phase("2026-02-27T07:13:44Z"))
+    found = picture(from_cluster(edited))
+    assert found["placements"] == []
+    assert found["busiest_minute"]["at"] == "2026-03-01T00:03:00Z"
+
+
+def test_paused_schedules_have_no_load() -> None:
+    paused = live("paused", HOURLY, pause={"since": MIDNIGHT, "by": "me", "reason": "repair"})
+    result = run("-o", "json", "--from", MIDNIGHT, stdin=from_cluster(paused, live("on", HOURLY)))
+    assert sum(json.loads(result.stdout)["slots"]) == 24
+    assert result.stderr == "paused, so never due: ns/paused\n"
+
+
+def test_with_requests_a_run_weighs_its_cpu() -> None:
+    pod = "containers: [{name: a, image: b, resources: {requests: {cpu: 250m}}}]"
+    cron = (
+        "apiVersion: batch/v1\nkind: CronJob\nmetadata: {name: heavy}\n"
+        'spec: {schedule: "0 3 * * *", jobTemplate: {spec: {template: {spec: '
+        f"{{restartPolicy: Never, {pod}}}}}}}}}}}\n"
+    )
+    assert max(picture(cron)["slots"]) == 1
+    assert max(picture(cron, "--weigh", "Requests")["slots"]) == 3
+
+
+def test_what_the_operator_has_learned_of_durations_is_counted() -> None:
+    lasting = live("a", HOURLY, placement=phase("2026-02-28T00:20:00Z", expectedSeconds=5400))
+    text = from_cluster(lasting, live("unknown", HOURLY))
+    assert picture(text)["concurrency"] == {"peak": 2, "mean": 1.5}
+    assert picture(text, "--duration", "6m")["concurrency"]["mean"] == pytest.approx(0.2)
+    table = run("--from", MIDNIGHT, stdin=text).stdout
+    assert "AT ONCE" in table
+    assert "1 schedule without a known duration not counted" in " ".join(table.split())
+
+
+def test_runs_that_do_not_overlap_last_at_most_one_interval() -> None:
+    forbid = {**HOURLY, "concurrencyPolicy": "Forbid"}
+    found = picture(from_cluster(live("a", forbid)), "--duration", "90m")
+    assert found["concurrency"] == {"peak": 1, "mean": 1}
+
+
+@pytest.mark.parametrize("text", ["10", "0s", "367d", "ten"])
+def test_a_bad_duration_is_a_usage_error(text: str) -> None:
+    result = run("--duration", text, stdin=MIXED)
+    assert result.exit_code == 2
+    assert "--duration" in result.stderr
+
+
+# --- which schedules count --------------------------------------------------------------------
 
 
 def test_without_intervals_all_three_placements_are_equal() -> None:
     found = picture(manifests("schedule: '*/20 * * * *'", "hourly: {minute: 3}"))
     assert found["placements"] == []
     assert found["slots"] == found["rebalanced"]["slots"] == found["hash"]["slots"]
+    table = run("--from", MIDNIGHT, stdin=manifests("schedule: '*/20 * * * *'")).stdout
+    assert "as it is" in table
+    assert "by hash" not in table
 
 
 def test_fixed_times_later_in_the_file_are_known_before_intervals_are_placed() -> None:
@@ -254,11 +425,12 @@ def test_table_does_not_cut_large_numbers() -> None:
     assert max(map(len, result.stdout.splitlines())) <= 80
 
 
-def test_table_shows_the_three_placements_side_by_side() -> None:
-    result = run("--from", MIDNIGHT, stdin=MIXED)
-    found = picture(MIXED)
+def test_table_shows_the_placements_side_by_side() -> None:
+    result = run("--from", MIDNIGHT, "--duration", "10m", stdin=MIXED)
+    found = picture(MIXED, "--duration", "10m")
     for title, each in (
-        ("one by one", found),
+        ("as a set", found),
+        ("one by one", found["one_by_one"]),
         ("rebalanced", found["rebalanced"]),
         ("by hash", found["hash"]),
     ):
@@ -268,7 +440,22 @@ def test_table_shows_the_three_placements_side_by_side() -> None:
             str(max(each["slots"])),
             f"{each['peak_to_mean']:.2f}",
             f"{each['lower_bound']:.2f}",
+            str(each["busiest_minute"]["starts"]),
+            str(each["busiest_second"]["starts"]),
+            str(each["concurrency"]["peak"]),
         ]
+    assert max(map(len, result.stdout.splitlines())) <= 80
+
+
+def test_table_names_who_is_behind_the_busiest_minute_and_points_to_advise() -> None:
+    crowd = manifests(*["schedule: '0 4 * * *'"] * 9, "interval: {every: 1h}")
+    said = " ".join(run("--from", MIDNIGHT, stdin=crowd).stdout.split())
+    assert (
+        "Busiest minute: 9 starts at 04:00 UTC (fixed schedules alone: 9; at least 9 in any "
+        "placement). default/job-0, default/job-1, default/job-2, default/job-3, default/job-4 "
+        "and 4 more" in said
+    )
+    assert "`evenkeel advise` says which fixed schedules could" in said
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "ascii", "latin-1"])
