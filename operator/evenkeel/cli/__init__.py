@@ -16,6 +16,7 @@ _COMMANDS = {
     "run": "Run the operator.",
     "plan": "Print the due times of manifests. Needs no cluster.",
     "load": "Print the load of manifests over 24 hours. Needs no cluster.",
+    "advise": "Say which fixed schedules could become intervals. Needs no cluster.",
     "version": "Print the release and its commit.",
 }
 
