@@ -35,6 +35,11 @@ LOG_LINES = 60
 _SAMPLE = re.compile(r"^([a-z_]+(?:\{[^}]*\})?) ([^ ]+)$", re.MULTILINE)
 
 
+def samples(text: str) -> dict[str, float]:
+    """Every sample of what /metrics serves, by its name, labels included."""
+    return {name: float(number) for name, number in _SAMPLE.findall(text)}
+
+
 class OperatorEndedError(AssertionError):
     """The operator ended without being told to, or would not begin or end."""
 
@@ -166,7 +171,7 @@ class OperatorProcess:
         A counter that was never counted is not there: use `.get(name, 0)`."""
         status, text = self.get("/metrics")
         assert status == 200, f"/metrics answers {status}"
-        return {name: float(number) for name, number in _SAMPLE.findall(text)}
+        return samples(text)
 
     def lines(self) -> list[dict[str, Any]]:
         """The log of the present process: one mapping a line; what is no JSON has only `text`."""

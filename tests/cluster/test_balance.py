@@ -102,6 +102,8 @@ async def test_200_intervals_applied_at_once_lie_evenly_and_survive_a_restart(
     async with operator(world, ns) as running:
         await apart(lambda: apply(world, ns, names, interval={"every": "6h"}))
         await until(lambda: len(running.scheduler.state.load.members) == COUNT)
+        await until(lambda: not running.scheduler.state.arrivals.members)  # improved as a set
+        await until(lambda: not running.scheduler.state.arrivals.under_way)
         picture: Distribution = await running.ask(GetDistribution)
         # 200 rhythms over the 24 slots of 6 hours: none is more even than 8 or 9 a slot. What falls
         # into the rest of the current slot begins 6 hours later.

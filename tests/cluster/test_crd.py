@@ -28,6 +28,16 @@ from tests.unit.resource.cases import (
 
 from evenkeel.model import Rejection, Schedule
 from evenkeel.resource.read import read
+from evenkeel.resource.status import (
+    DURATIONS_COUNT,
+    LONGEST_RUN_S,
+    Memory,
+    Placed,
+    Record,
+    Shown,
+    parse,
+    render,
+)
 
 CRDS = Path(__file__).parents[2] / "crds"
 VERBS = {
@@ -189,7 +199,7 @@ def test_defaults_appear(server: Cluster, namespace: str) -> None:
         "concurrencyPolicy": "Allow",
         "maxQueued": 20,
         "priority": 0,
-        "placement": {"weight": 1, "pinned": False},
+        "placement": {"pinned": False},
         "retry": {"limit": 0, "delaySeconds": 10, "factor": 2, "maxDelaySeconds": 3600},
         "successfulJobsHistoryLimit": 3,
         "failedJobsHistoryLimit": 1,
@@ -269,9 +279,15 @@ STATUS: Json = {
             {"due": "2026-01-01T00:00:00Z", "kind": "s", "attempt": 1, "reason": "launching"}
         ],
         "unnamedActive": 3,
+        "durations": [1, 31622400],
         "templateHash": "t",
     },
-    "placement": {"anchor": "2026-01-01T00:00:00Z", "slot": "14:15", "load": 2.5},
+    "placement": {
+        "anchor": "2026-01-01T00:00:00Z",
+        "slot": "14:15",
+        "load": 2.5,
+        "expectedSeconds": 90,
+    },
     "conditions": [
         {
             "type": "Ready",
@@ -298,6 +314,23 @@ def test_the_status_of_a_newer_operator_is_kept(server: Cluster, namespace: str)
     status = with_unknown_fields(STATUS)
     report_status(server, namespace, "x", status)
     assert get(server, namespace, "x")["status"] == status
+
+
+def test_what_the_operator_learned_comes_back(server: Cluster, namespace: str) -> None:
+    """The longest run, and as many runs as a status names."""
+    send(server, namespace, {"x": spec(interval={"every": "1h"})}, "create")
+    lasted = [LONGEST_RUN_S] * DURATIONS_COUNT
+    memory = Memory(
+        record=Record(durations=lasted, expected_s=LONGEST_RUN_S),
+        placed=Placed(anchor=0, every_s=3600, placed_at=0, reason="the least loaded"),
+    )
+    report_status(server, namespace, "x", render(memory, Shown(1, "Scheduled"), ns=namespace))
+    stored = get(server, namespace, "x")
+    assert stored["status"]["placement"]["expectedSeconds"] == LONGEST_RUN_S
+    found = parse(stored["status"])
+    assert (found.record, found.placed) == (memory.record, memory.placed)
+    assert "weight" not in stored["spec"]["placement"]
+    assert "weight" not in stored["status"]["placement"]
 
 
 # --- what people see --------------------------------------------------------------------------

@@ -86,7 +86,12 @@ def statuses() -> dict[str, Json]:
             "consecutiveFailures": LARGEST,
             "activeCount": LARGEST,
             "counts": {"failed": LARGEST, "succeeded": LARGEST},
-            "internal": {"mark": "9999-12-31T23:59:59Z", "resumedAt": "9999-12-31T23:59:59Z"},
+            "placement": {"expectedSeconds": LARGEST},
+            "internal": {
+                "mark": "9999-12-31T23:59:59Z",
+                "resumedAt": "9999-12-31T23:59:59Z",
+                "durations": [LARGEST, -LARGEST],
+            },
         },
     }
 

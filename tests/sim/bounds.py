@@ -119,6 +119,8 @@ def _limits(outcome: Outcome, sizes: dict[str, int]) -> dict[str, int]:
         "scheduler: prepared runs": sizes["scheduler: runs"],
         "scheduler: queued runs": 20 * schedules,
         "scheduler: ended runs": RUNS_LIMIT * schedules,
+        "scheduler: schedules that arrived together": 0,
+        "scheduler: moves of a set": 0,
         "scheduler: agenda": 2 * sizes["scheduler: runs"] + 10 * planned_for,
         "scheduler: unwanted creates": 0,
         "scheduler: decided due times": 20 * schedules,

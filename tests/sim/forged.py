@@ -47,6 +47,7 @@ def parts(rng: Random, now: float) -> Iterator[Json]:
         _kept("resumedAt", moment()),
         _kept("timing", {"hash": "0", "since": moment(), "fields": _fields(rng)}),
         _kept("templateHash", "0" * 5_000),
+        {"internal": {"durations": [rng.choice((-1, 0, 2**53))] * rng.choice((1, 10))}},
         {key: moment() for key in ("lastScheduleTime", "lastSuccessfulTime", "countsSince")},
     ]
     yield from rng.sample(candidates, rng.randint(3, len(candidates)))
@@ -106,6 +107,7 @@ def _placement(rng: Random, moment: Any) -> Json:
         "slot": rng.choice(("10:00", "99:99", "")),
         "weight": rng.choice((-1, 2**53)),
         "load": 1e300,
+        "expectedSeconds": rng.choice((-1, 0, 2**53)),
     }
 
 

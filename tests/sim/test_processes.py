@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from tests.sim.controllers import Fate
 from tests.sim.network import Rule, Scripted, Weather
 from tests.sim.outcome import Outcome
 from tests.sim.play import Trouble, play
@@ -70,6 +71,24 @@ def test_a_placed_interval_keeps_its_phase_through_any_number_of_restarts() -> N
     assert dues(outcome) == list(range(first, 295, 25))
     phases = {status["placement"]["anchor"] for _, status in statuses(outcome)[1:]}
     assert len(phases) == 1
+
+
+@pytest.mark.parametrize("killed_s", [99.5, 130, 159.99, 160.005, 162])
+def test_a_suspended_interval_resumes_by_its_phase_and_what_was_learned_of_it(
+    killed_s: float,
+) -> None:
+    placed = {"interval": {"every": "20s"}, "jobTemplate": template()}
+    deeds = (create(1, "a", placed), patch(100, "a", suspend=True), patch(160, "a", suspend=False))
+    story = world(*deeds, lasts_s=295, fate=lambda job: Fate(1, 6))
+
+    outcome = right(play(story, Trouble(kills=((killed_s, 0.4), (200, 0.4)))))
+
+    first, *_ = dues(outcome)
+    by_its_phase = range(first, 295, 20)
+    assert dues(outcome) == [due for due in by_its_phase if not 100 < due <= 160]
+    told = [status for _, status in statuses(outcome)[1:]]
+    learned = [status["placement"].get("expectedSeconds", 0) for status in told]
+    assert (learned[0], set(learned[1:]) - {0}, learned[-1]) == (0, {7}, 7)  # of the whole Job
 
 
 def statuses(outcome: Outcome) -> list[tuple[float, Json]]:
