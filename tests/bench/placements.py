@@ -2,7 +2,9 @@
 
 In this process: the real core on the real loop and the machine's clock; launches are answered at
 once, so what is late is late by the scheduler. Sixty schedules have a run every second between
-them. Beside the lateness stands what one placement took by the scheduler's own stopwatch.
+them. Beside the lateness stands what one placement took by the scheduler's own stopwatch. Five
+seconds later the set is improved: the search runs in a thread, and then the phases change; the
+runs of that time are counted apart.
 """
 
 import asyncio
@@ -40,12 +42,17 @@ def rows() -> Iterator[dict[str, Any]]:
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
             rounds.append(runner.run(measured()))
         gc.unfreeze()
-    yield {
-        "name": "the latest run while 10,000 are placed",
-        "value": statistics.median(each["latest_ms"] for each in rounds),
-        "unit": "ms",
-        "beside": {name: [round(each[name], 3) for each in rounds] for name in rounds[0]},
-    }
+    beside = {name: [round(each[name], 3) for each in rounds] for name in rounds[0]}
+    for name, figure in (
+        ("the latest run while 10,000 are placed", "latest_ms"),
+        ("the latest run while a set of 10,000 is improved", "latest_while_improved_ms"),
+    ):
+        yield {
+            "name": name,
+            "value": statistics.median(each[figure] for each in rounds),
+            "unit": "ms",
+            "beside": beside,
+        }
 
 
 async def measured() -> dict[str, float]:
@@ -89,15 +96,29 @@ async def measured() -> dict[str, float]:
         await asyncio.sleep(0.05)
     took_s = clock.monotonic() - began
     await asyncio.sleep(AFTER_S)
+    while_placed_s = sorted(late_s)
+    arrivals = scheduler.state.arrivals
+    while not arrivals.under_way:
+        await asyncio.sleep(0.01)
+    late_s.clear()
+    began = clock.monotonic()
+    while arrivals.under_way:
+        await asyncio.sleep(0.01)
+    improved_s = clock.monotonic() - began
+    await asyncio.sleep(AFTER_S)
     loop.stop()
     await running
-    late_s.sort()
+    while_improved_s = sorted(late_s)
     placed_s.sort()
     return {
-        "latest_ms": late_s[-1] * 1e3,
-        "p50_ms": percentile(late_s, 50) * 1e3,
-        "runs": len(late_s),
+        "latest_ms": while_placed_s[-1] * 1e3,
+        "p50_ms": percentile(while_placed_s, 50) * 1e3,
+        "runs": len(while_placed_s),
         "all_placed_after_s": took_s,
+        "latest_while_improved_ms": while_improved_s[-1] * 1e3,
+        "p50_while_improved_ms": percentile(while_improved_s, 50) * 1e3,
+        "runs_while_improved": len(while_improved_s),
+        "improved_after_s": improved_s,
         "one_placement_p50_ms": percentile(placed_s, 50) * 1e3,
         "one_placement_p99_ms": percentile(placed_s, 99) * 1e3,
     }
