@@ -22,7 +22,7 @@ from evenkeel.balance.nouns import (
     Skip,
     Stale,
 )
-from evenkeel.balance.place import place
+from evenkeel.balance.place import place, slot_of
 from evenkeel.balance.reasons import improved_sentence, moved_sentence
 from evenkeel.balance.rebalance import confirm, move_again, moved, plan_rebalance
 
@@ -47,4 +47,5 @@ __all__ = [
     "moved_sentence",
     "place",
     "plan_rebalance",
+    "slot_of",
 ]

@@ -7,6 +7,7 @@ on the load of a week; all other intervals are arranged after that, on the load 
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from evenkeel.balance import search, starts
 from evenkeel.balance.day_load import DayLoad, Ints, Rhythm
@@ -23,7 +24,7 @@ from evenkeel.balance.load import LoadMap, add_runs, members_rhythm
 from evenkeel.balance.minutes import Minutes
 from evenkeel.balance.move_range import MoveRange
 from evenkeel.balance.nouns import DAY_SLOTS, WEEK_SLOTS, Member, Move
-from evenkeel.balance.place import anchor_of, at_anchor, choose, window_of
+from evenkeel.balance.place import anchor_of, at_anchor, busiest_load, choose, window_of
 from evenkeel.balance.runs import Members, base_of
 from evenkeel.balance.score import distribution_score, peak_to_mean, unevenness
 from evenkeel.model import DAY_S, Instant
@@ -95,20 +96,24 @@ def _rank_after(
 ) -> tuple[int, tuple[int, ...]]:
     """The load of the busiest slot after the moves, and the rank of the minutes and the slots: less
     is better. Where intervals of more than a day move, a week is looked at, and then the day."""
-    before = [load.members[move.key] for move in moves]
-    after = [at_anchor(load.members[move.key], move.new_anchor, now) for move in moves]
-
-    def then(rhythm: Rhythm, slots: int) -> Rhythm:
-        rest = rhythm.minus(members_rhythm(before, load.start, slots))
-        return rest.plus(members_rhythm(after, load.start, slots))
-
-    day = whole = then(load.rhythm_day(), DAY_SLOTS)
+    day = whole = _rhythm_after(load, moves, now, DAY_SLOTS)
     if any(load.members[key].interval.every_s > DAY_S for key in ranges):
-        whole = then(load.rhythm_week(), WEEK_SLOTS)
+        whole = _rhythm_after(load, moves, now, WEEK_SLOTS)
     peak, uneven = slots_rank(whole.work[:-1])
     busiest, busiest_placed, minutes_uneven = minutes_rank(whole.minutes, whole.fixed)
     _, busiest_placed_today, _ = minutes_rank(day.minutes, day.fixed)
     return peak, (busiest, busiest_placed, busiest_placed_today, uneven, minutes_uneven)
+
+
+def _rhythm_after(load: LoadMap, moves: Sequence[Move], now: Instant, slots: int) -> Rhythm:
+    """The rhythm of the day or the week when all moves are made."""
+    before = [load.members[move.key] for move in moves]
+    after = [
+        at_anchor(member, move.new_anchor, now) for member, move in zip(before, moves, strict=True)
+    ]
+    rhythm = load.rhythm_day() if slots == DAY_SLOTS else load.rhythm_week()
+    rest = rhythm.minus(members_rhythm(before, load.start, slots))
+    return rest.plus(members_rhythm(after, load.start, slots))
 
 
 def _shortest_first(load: LoadMap, ranges: Mapping[str, MoveRange], now: Instant) -> list[Seat]:
@@ -229,6 +234,22 @@ def _moves(seats: Sequence[Seat]) -> list[Move]:
         old = base_of(seat.member.timing)
         moves.append(Move(seat.member.key, old, anchor, seat.span.current_time, seat.first))
     return moves
+
+
+def with_loads(load: LoadMap, moves: Sequence[Move], now: Instant) -> list[Move]:
+    """The moves, each with the load that it meets when all are made."""
+    every_s = {move.key: load.members[move.key].interval.every_s for move in moves}
+    work = {}
+    for slots in (DAY_SLOTS, WEEK_SLOTS):
+        if any((each_s > DAY_S) == (slots == WEEK_SLOTS) for each_s in every_s.values()):
+            work[slots] = _rhythm_after(load, moves, now, slots).work
+    found = []
+    for move in moves:
+        each_s = every_s[move.key]
+        met = work[WEEK_SLOTS if each_s > DAY_S else DAY_SLOTS]
+        at = move.proposed_time - load.start
+        found.append(replace(move, load=busiest_load(met, at, each_s)))
+    return found
 
 
 def project(load: LoadMap, moves: Sequence[Move], now: Instant) -> DayLoad:

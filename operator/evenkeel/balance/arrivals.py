@@ -8,7 +8,7 @@ protections: nobody relies on a phase that has brought no run yet.
 import math
 from collections.abc import Mapping
 
-from evenkeel.balance.arrange import arrange_set
+from evenkeel.balance.arrange import arrange_set, with_loads
 from evenkeel.balance.load import LoadMap
 from evenkeel.balance.move_range import MoveRange, next_run
 from evenkeel.balance.nouns import Member, Move
@@ -37,7 +37,7 @@ def improve_set(
         span = None if member is None else _range_of(member, soon, low, until, now)
         if span is not None:
             ranges[key] = span
-    return tuple(arrange_set(load, ranges, now)) if ranges else ()
+    return tuple(with_loads(load, arrange_set(load, ranges, now), now)) if ranges else ()
 
 
 def _range_of(

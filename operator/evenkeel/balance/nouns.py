@@ -129,6 +129,8 @@ class Move:
     """The next run by the old phase."""
     proposed_time: Instant
     """The first run by the new one."""
+    load: int = 0
+    """The load of the busiest slot in which it runs by the new phase, all moves made."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -100,8 +100,20 @@ def at_anchor(member: Member, anchor: Instant, now: Instant) -> Member:
     )
 
 
+def slot_of(instant: Instant) -> int:
+    """The slot of its UTC day, 0 to 95."""
+    return instant // SLOT_S % DAY_SLOTS
+
+
+def busiest_load(work: Ints, first: int, every_s: int) -> int:
+    """The load of the busiest slot that this phase hits. Runs that still run there count by their
+    share of the slot. `first` is a run, in seconds after the first slot."""
+    met = int(np.maximum.reduce(pattern.slot_loads_of(work, first % every_s, every_s)))
+    return -(-met // SLOT_MINUTES)
+
+
 def _placement(found: Found, first_run: Instant, load_with_it: int, reason: str) -> Placement:
-    return Placement(found.anchor, first_run, first_run // SLOT_S % DAY_SLOTS, load_with_it, reason)
+    return Placement(found.anchor, first_run, slot_of(first_run), load_with_it, reason)
 
 
 def _first_due(member: Member, found: Found, now: Instant) -> Instant:
@@ -114,11 +126,9 @@ def _first_due(member: Member, found: Found, now: Instant) -> Instant:
 
 
 def _load_with_it(member: Member, work: Ints, first: int) -> int:
-    """The load of the busiest slot in which the member starts, its own runs included. Runs that
-    still run there count by their share of the slot."""
+    """The load of the busiest slot in which the member starts, its own runs included."""
     every_s = member.interval.every_s
-    met = int(np.maximum.reduce(pattern.slot_loads_of(work, first % every_s, every_s)))
-    return -(-met // SLOT_MINUTES) + member.weight * pattern.runs_in_slot(every_s)
+    return busiest_load(work, first, every_s) + member.weight * pattern.runs_in_slot(every_s)
 
 
 def window_of(member: Member) -> Window | None:

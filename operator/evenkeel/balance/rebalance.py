@@ -14,7 +14,7 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import replace
 
-from evenkeel.balance.arrange import arrange, is_less_even, project
+from evenkeel.balance.arrange import arrange, is_less_even, project, with_loads
 from evenkeel.balance.day_load import DayLoad
 from evenkeel.balance.load import LoadMap
 from evenkeel.balance.move_range import Limits, MoveRange, move_range_of, why_fixed
@@ -45,6 +45,7 @@ def plan_rebalance(load: LoadMap, now: Instant, limits: Limits) -> Plan:
         freed = sorted([*free, *protected], key=lambda member: member.key)
         _, other = arrange(load, _ranges(freed, now, limits), now)
         without = max(without, distribution_score(other.slots, other.runs_by_weight))
+    moves = with_loads(load, moves, now)
     moving = {move.key for move in moves}
     phases = phases_of(load)
     current, projected = _both(load, moves, day, now)

@@ -10,15 +10,13 @@ moved. A crash in between leaves some moved, each of them whole. A restart ends 
 that have a phase then keep it.
 """
 
-from dataclasses import replace
-
 from evenkeel import balance
 from evenkeel.balance import Move
 from evenkeel.balance.arrivals import SOON_S
 from evenkeel.core import route
 from evenkeel.core.effects import ImproveSet, Observed
 from evenkeel.core.messages import SetImproved
-from evenkeel.core.placing import follow_up, load, slot_of
+from evenkeel.core.placing import follow_up, load
 from evenkeel.core.schedule import phase
 from evenkeel.core.state import State
 
@@ -112,13 +110,6 @@ def _move(state: State, uid: str, move: Move) -> None:
         return
     if member.pinned or not member.counts or (end is not None and move.proposed_time >= end):
         return
-    sentence = balance.improved_sentence(balance.moved(member, move, now), move.proposed_time)
-    placed = replace(
-        entry.placed,
-        anchor=move.new_anchor,
-        placed_at=now,
-        slot=slot_of(move.proposed_time),
-        reason=sentence,
-    )
-    route.call(state, entry.uid, phase.move, placed)
+    sentence = balance.improved_sentence(member, move.proposed_time)
+    route.call(state, entry.uid, phase.move, move, sentence)
     state.emit(Observed("placed_again", 1))

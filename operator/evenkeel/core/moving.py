@@ -24,7 +24,7 @@ from evenkeel.core.messages import (
     RebalanceConfirmed,
     RebalancePlanned,
 )
-from evenkeel.core.placing import follow_up, load, slot_of
+from evenkeel.core.placing import follow_up, load
 from evenkeel.core.schedule import phase
 from evenkeel.core.schedule.entry import Entry
 from evenkeel.core.state import Moving, State
@@ -161,16 +161,8 @@ def _move(state: State, moving: Moving, move: Move) -> None:
     if isinstance(move_now, Skip):
         _skip(state, moving, move_now)
         return
-    placed = replace(
-        entry.placed,
-        anchor=move_now.new_anchor,
-        placed_at=int(state.now),
-        slot=slot_of(move_now.proposed_time),
-        reason=balance.moved_sentence(
-            balance.moved(member, move_now, int(state.now)), move_now.proposed_time
-        ),
-    )
-    route.call(state, entry.uid, phase.move, placed)
+    sentence = balance.moved_sentence(member, move_now.proposed_time)
+    route.call(state, entry.uid, phase.move, move_now, sentence)
     state.emit(Observed("placed_rebalance", 1))
     moving.made.append(move_now)
 

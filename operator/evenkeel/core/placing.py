@@ -9,7 +9,6 @@ from dataclasses import replace
 
 from evenkeel import balance
 from evenkeel.balance import LoadMap, Member
-from evenkeel.balance.nouns import DAY_SLOTS
 from evenkeel.core import route
 from evenkeel.core.effects import Observed
 from evenkeel.core.schedule import accept, phase, start
@@ -17,7 +16,7 @@ from evenkeel.core.schedule.entry import Entry
 from evenkeel.core.schedule.turn import Turn
 from evenkeel.core.state import State
 from evenkeel.errors import BadField
-from evenkeel.model import SLOT_S, Concurrency, Instant, Interval, Rejection, Schedule
+from evenkeel.model import Concurrency, Instant, Interval, Rejection, Schedule
 from evenkeel.reasons import EventReason
 from evenkeel.resource.status import Placed
 from evenkeel.resource.weight import weight_of
@@ -167,11 +166,6 @@ def _remembered(state: State, schedule: Schedule) -> Instant | None:
     if placed is None or state.monotonic - since_m > REMEMBERED_S:
         return None
     return placed.anchor if phase.still_fits(schedule, placed) else None
-
-
-def slot_of(instant: Instant) -> int:
-    """The slot of its UTC day, 0 to 95."""
-    return instant // SLOT_S % DAY_SLOTS
 
 
 # --- the load -------------------------------------------------------------------------------------

@@ -61,6 +61,14 @@ def runs_between(member: Member, a: Instant, b: Instant) -> list[Instant]:
     return compile_timing(member.timing, seed=member.key).between(a, b)
 
 
+def busiest_slot_of(load: LoadMap, first: Instant, every_s: int) -> int:
+    """The load of the busiest slot that the phase of this run meets, slot by slot."""
+    work = (load.rhythm_day() if every_s <= DAY_S else load.rhythm_week()).work[:-1]
+    phase = (first - load.start) % every_s
+    instants = range(phase, max(phase + 1, len(work) * SLOT_S), every_s)
+    return max(-(-int(work[second // SLOT_S % len(work)]) // 15) for second in instants)
+
+
 def recounted(members: list[Member], now: Instant) -> list[int]:
     """The load of the 96 slots, counted run by run."""
     start = now // SLOT_S * SLOT_S

@@ -12,6 +12,7 @@ from tests.unit.balance.members import (
     HOUR_S,
     MINUTE_S,
     PRE_SCHEDULE_S,
+    busiest_slot_of,
     every,
     fixed,
     place_into,
@@ -197,6 +198,17 @@ def test_protected_running_recently_placed_and_pinned_schedules_never_move(
             assert held[stays[key]]
         elif key in stays:
             assert stays[key] == "no_gain"
+
+
+@any_cluster
+@given(clusters())
+def test_a_move_says_the_load_that_is_there_when_all_are_made(cluster: Cluster) -> None:
+    load = loaded(cluster)
+    plan = planned(cluster, load)
+    carry_out(load, plan, cluster.now)
+    for move in plan.moves:
+        every_s = load.members[move.key].interval.every_s
+        assert move.load == busiest_slot_of(load, move.proposed_time, every_s)
 
 
 @any_cluster

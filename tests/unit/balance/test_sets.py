@@ -10,6 +10,7 @@ from tests.unit.balance.members import (
     HOUR_S,
     MINUTE_S,
     PRE_SCHEDULE_S,
+    busiest_slot_of,
     every,
     fixed,
     place_into,
@@ -114,6 +115,16 @@ def assert_as_even(arrival: Arrival, day: Rhythm, week: Rhythm) -> None:
 
 
 any_arrival = settings(max_examples=60, deadline=None)
+
+
+@any_arrival
+@given(arrivals())
+def test_a_move_says_the_load_that_is_there_when_all_are_made(arrival: Arrival) -> None:
+    moves = arrival.improve()
+    arrival.carry_out(moves)
+    for move in moves:
+        every_s = arrival.load.members[move.key].interval.every_s
+        assert move.load == busiest_slot_of(arrival.load, move.proposed_time, every_s)
 
 
 @any_arrival

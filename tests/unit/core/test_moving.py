@@ -109,6 +109,7 @@ def test_a_confirmed_plan_is_carried_out_as_it_was_shown():
         uid = world.scheduler.state.uid_by_key[move.key]
         assert instant(world.statuses[uid]["placement"]["anchor"]) == move.new_anchor
         assert instant(world.statuses[uid]["nextRunTime"]) == move.proposed_time
+        assert world.statuses[uid]["placement"]["load"] == move.load
     assert world.scheduler.state.load.distribution(int(world.now)) == done.projected
 
 

@@ -6,6 +6,7 @@ which looks at all the other schedules, and written to the status; times follow 
 
 from dataclasses import replace
 
+from evenkeel.balance import Move, slot_of
 from evenkeel.core.schedule import due
 from evenkeel.core.schedule.entry import Entry
 from evenkeel.core.schedule.turn import Turn
@@ -62,10 +63,19 @@ def change(turn: Turn, entry: Entry, placed: Placed) -> None:
     turn.dirty(entry)
 
 
-def move(turn: Turn, entry: Entry, placed: Placed) -> None:
-    """Another phase than the one it has was chosen, and its owner is told."""
+def move(turn: Turn, entry: Entry, move: Move, sentence: str) -> None:
+    """Another phase than the one it has was chosen, and its owner is told why."""
+    assert entry.placed is not None
+    placed = replace(
+        entry.placed,
+        anchor=move.new_anchor,
+        placed_at=turn.second,
+        slot=slot_of(move.proposed_time),
+        reason=sentence,
+        load=move.load,
+    )
     change(turn, entry, placed)
-    turn.event(entry, EventReason.MOVED, placed.reason)
+    turn.event(entry, EventReason.MOVED, sentence)
 
 
 def compile_in_force(entry: Entry) -> None:
