@@ -226,6 +226,8 @@ def _read_file(file: Path) -> dict[str, object]:
     if not isinstance(content, dict):
         raise errors.BadSetting(f"--config {file}: expected a mapping of settings")
     for group in set(_GROUPED.values()):
-        if isinstance(content.get(group), dict):
+        if content.get(group, {}) is None:  # all of its lines are commented out
+            del content[group]
+        elif isinstance(content.get(group), dict):
             content |= {f"{group}.{name}": value for name, value in content.pop(group).items()}
     return content

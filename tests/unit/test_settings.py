@@ -70,6 +70,11 @@ def test_a_setting_in_a_mapping_is_read_from_file_and_environment(file, field, w
     assert load(file=path, environment={variable: default}) == Settings(grace_s=40)
 
 
+def test_a_mapping_whose_lines_are_all_commented_out_is_as_if_it_were_not_there(file):
+    path = file("grace: 40\nplacement:\n  # mode: Observe\n")
+    assert load(file=path, environment={}) == Settings(grace_s=40)
+
+
 BAD = {
     "a name that is none": ("speed: 3", ["speed: there is no such setting"]),
     "a name with a slip": ("preShedule: 3", ["preShedule: there", "did you mean preSchedule?"]),
