@@ -29,7 +29,8 @@ import evenkeel
 from evenkeel.core.messages import PreviewRebalance, Rebalance
 from evenkeel.model import JobState
 from evenkeel.resource.read import read
-from evenkeel.resource.status import EMPTY, Placed, parse
+from evenkeel.resource.record import EMPTY, Placed
+from evenkeel.resource.status import parse
 from evenkeel.settings import Settings
 
 PACKAGE = str(Path(evenkeel.__file__ or "").parent)

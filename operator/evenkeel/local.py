@@ -62,7 +62,7 @@ from evenkeel.model import (
     Schedule as Planned,
 )
 from evenkeel.resource.job import job_name
-from evenkeel.resource.status import EMPTY
+from evenkeel.resource.record import EMPTY
 from evenkeel.settings import Settings
 from evenkeel.when.compile import LONGEST_INTERVAL_S
 

@@ -23,7 +23,7 @@ from evenkeel.core.messages import CreateResult, JobsListed, ScheduleSeen, Sched
 from evenkeel.core.scheduler import Scheduler
 from evenkeel.loop import Loop
 from evenkeel.model import Instant, Interval, JobRef, Schedule, Timing, Verdict
-from evenkeel.resource.status import EMPTY
+from evenkeel.resource.record import EMPTY
 from evenkeel.settings import Settings
 
 NEWCOMERS = 10_000

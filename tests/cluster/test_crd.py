@@ -28,16 +28,8 @@ from tests.unit.resource.cases import (
 
 from evenkeel.model import Rejection, Schedule
 from evenkeel.resource.read import read
-from evenkeel.resource.status import (
-    DURATIONS_COUNT,
-    LONGEST_RUN_S,
-    Memory,
-    Placed,
-    Record,
-    Shown,
-    parse,
-    render,
-)
+from evenkeel.resource.record import DURATIONS_COUNT, LONGEST_RUN_S, Memory, Placed, Record, Shown
+from evenkeel.resource.status import parse, render
 
 CRDS = Path(__file__).parents[2] / "crds"
 VERBS = {

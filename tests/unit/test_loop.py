@@ -10,7 +10,7 @@ import evenkeel.loop
 from evenkeel.core import effects, messages
 from evenkeel.core.scheduler import Scheduler
 from evenkeel.loop import Loop
-from evenkeel.resource.status import EMPTY
+from evenkeel.resource.record import EMPTY
 from evenkeel.settings import Settings
 
 

@@ -8,7 +8,7 @@ from evenkeel.balance import Move, Plan, Stale
 from evenkeel.core.index import RunIndex
 from evenkeel.model import Instant, JobFact, JobRef, Rejection, RunId, Schedule, Verdict
 from evenkeel.reasons import ConditionReason, Reason
-from evenkeel.resource.status import Memory
+from evenkeel.resource.record import Memory
 
 Ask = object
 """Whoever asks recognises the answer by it; the scheduler only hands it back."""

@@ -18,7 +18,7 @@ from evenkeel.core.state import State
 from evenkeel.errors import BadField
 from evenkeel.model import Concurrency, Instant, Interval, Rejection, Schedule
 from evenkeel.reasons import EventReason
-from evenkeel.resource.status import Placed
+from evenkeel.resource.record import Placed
 from evenkeel.resource.weight import weight_of
 
 REMEMBERED_S = 86_400

@@ -40,7 +40,8 @@ from evenkeel.core.schedule.turn import Turn
 from evenkeel.core.state import Closed, Known, State
 from evenkeel.model import Instant, Rejection, Schedule
 from evenkeel.reasons import ConditionReason, ConditionType, EventReason
-from evenkeel.resource.status import Condition, Memory, show_conditions
+from evenkeel.resource.record import Condition, Memory
+from evenkeel.resource.status import show_conditions
 
 T = TypeVar("T")
 

@@ -20,7 +20,7 @@ from evenkeel.core.messages import Ask, ScheduleSeen
 from evenkeel.core.schedule.entry import Entry
 from evenkeel.core.schedule.turn import Turn
 from evenkeel.model import Instant, JobFact, RunId, RunState
-from evenkeel.resource.status import Condition, Placed
+from evenkeel.resource.record import Condition, Placed
 from evenkeel.settings import Settings
 from evenkeel.when import DueTimes
 

@@ -12,8 +12,8 @@ import yaml
 
 from evenkeel.reasons import ConditionReason, ConditionType
 from evenkeel.resource.names import GROUP, KIND, PLURAL, VERSION
+from evenkeel.resource.record import NOT_SEEN_MESSAGE, NOT_SEEN_STATE
 from evenkeel.resource.rules import RULES
-from evenkeel.resource.status import NOT_SEEN_MESSAGE, NOT_SEEN_STATE
 from evenkeel.resource.structural import Json, structural
 from evenkeel.resource.template_schema import job_template_schema
 from evenkeel.resource.v1alpha1 import Spec

@@ -19,7 +19,8 @@ from evenkeel.resource.cronjob import from_cronjob, is_cronjob
 from evenkeel.resource.documents import Found, Problem, objects
 from evenkeel.resource.names import API_VERSION, GROUP, KIND
 from evenkeel.resource.read import read
-from evenkeel.resource.status import Placed, parse
+from evenkeel.resource.record import Placed
+from evenkeel.resource.status import parse
 from evenkeel.resource.v1alpha1 import Part, Spec
 
 _LABEL = re.compile("[a-z0-9]([-a-z0-9]*[a-z0-9])?")

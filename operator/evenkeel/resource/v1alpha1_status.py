@@ -10,12 +10,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema
 from pydantic.alias_generators import to_camel
 
-from evenkeel.resource.status import (
-    ACTIVE_COUNT,
-    DURATIONS_COUNT,
-    RECENT_COUNT,
-    WAITING_COUNT,
-)
+from evenkeel.resource.record import ACTIVE_COUNT, DURATIONS_COUNT, RECENT_COUNT, WAITING_COUNT
 from evenkeel.resource.v1alpha1 import PRESERVE
 
 

@@ -12,7 +12,8 @@ from tests.unit.core.world import World
 from evenkeel.balance import Member
 from evenkeel.core.schedule.expect import expected_s, learn
 from evenkeel.model import Concurrency, Retry, Schedule
-from evenkeel.resource.status import DURATIONS_COUNT, LONGEST_RUN_S, Record, parse
+from evenkeel.resource.record import DURATIONS_COUNT, LONGEST_RUN_S, Record
+from evenkeel.resource.status import parse
 from evenkeel.settings import Settings
 
 HOUR_S = 3600

@@ -9,7 +9,8 @@ from tests.unit.core.world import World
 from evenkeel.core import messages
 from evenkeel.model import Concurrency, JobRef, JobState, Verdict
 from evenkeel.reasons import ConditionReason
-from evenkeel.resource.status import Memory, parse
+from evenkeel.resource.record import Memory
+from evenkeel.resource.status import parse
 
 TEN_MINUTES = 600
 

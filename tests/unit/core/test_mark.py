@@ -9,7 +9,7 @@ from evenkeel import rfc3339
 from evenkeel.core import messages
 from evenkeel.core.effects import RunEnded
 from evenkeel.model import Concurrency, Cron, JobState, MissedRuns, Retry, RunState, Verdict
-from evenkeel.resource.status import WAITING_COUNT
+from evenkeel.resource.record import WAITING_COUNT
 
 
 def waiting(world: World) -> dict[str, str]:

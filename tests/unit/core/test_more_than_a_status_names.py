@@ -6,7 +6,7 @@ from tests.unit.core.world import World
 
 from evenkeel.core.schedule.life import ROOM_PAUSE_S
 from evenkeel.model import Cron, MissedRuns, Retry, Verdict
-from evenkeel.resource.status import ACTIVE_COUNT, WAITING_COUNT
+from evenkeel.resource.record import ACTIVE_COUNT, WAITING_COUNT
 
 SHORT_TTL_S = 60
 

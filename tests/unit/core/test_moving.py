@@ -15,7 +15,7 @@ from evenkeel.core import effects, moving, route
 from evenkeel.core.messages import PreviewRebalance, Rebalance, Shutdown
 from evenkeel.core.schedule import life
 from evenkeel.model import Instant, JobState, Schedule
-from evenkeel.resource.status import EMPTY, Placed
+from evenkeel.resource.record import EMPTY, Placed
 from evenkeel.settings import Settings
 
 FOUR_HOURS_S = 4 * 3600

@@ -7,7 +7,7 @@ from tests.unit.core.world import World
 
 from evenkeel.core import messages
 from evenkeel.core.scheduler import Scheduler
-from evenkeel.resource.status import EMPTY
+from evenkeel.resource.record import EMPTY
 
 # --- seen before the Jobs were listed ---------------------------------------------------------
 

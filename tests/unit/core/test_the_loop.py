@@ -13,7 +13,7 @@ from evenkeel.core.scheduler import (
     Scheduler,
 )
 from evenkeel.model import RunId, RunState
-from evenkeel.resource.status import EMPTY
+from evenkeel.resource.record import EMPTY
 from evenkeel.settings import Settings
 
 EVERY_MINUTE = "* * * * *"

@@ -7,7 +7,7 @@ from tests.unit.core.world import World
 from evenkeel.core import messages
 from evenkeel.core.schedule import phase
 from evenkeel.model import At, Cron, Interval, MissedRuns, Timing
-from evenkeel.resource.status import Memory
+from evenkeel.resource.record import Memory
 
 EVERY_FIVE_MINUTES = "*/5 * * * *"
 

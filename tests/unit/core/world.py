@@ -37,7 +37,8 @@ from evenkeel.model import (
 )
 from evenkeel.reasons import ConditionReason
 from evenkeel.resource.job import job_name
-from evenkeel.resource.status import EMPTY, Memory, parse
+from evenkeel.resource.record import EMPTY, Memory
+from evenkeel.resource.status import parse
 from evenkeel.settings import Settings
 
 STEPS_AT_ONE_INSTANT = 500

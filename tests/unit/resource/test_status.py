@@ -23,13 +23,8 @@ from evenkeel.model import (
     Verdict,
 )
 from evenkeel.reasons import Reason
-from evenkeel.resource.status import (
-    EMPTY,
-    LARGEST_COUNT,
-    MOST_ATTEMPTS,
-    WaitingRun,
-    parse,
-)
+from evenkeel.resource.record import EMPTY, LARGEST_COUNT, MOST_ATTEMPTS, WaitingRun
+from evenkeel.resource.status import parse
 from evenkeel.resource.timing import timing_fields, timing_from_fields, timing_hash
 
 INSTANTS = st.integers(0, 253_402_300_799)

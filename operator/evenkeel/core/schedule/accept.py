@@ -18,7 +18,7 @@ from evenkeel.core.schedule.run import Stage
 from evenkeel.core.schedule.turn import Turn
 from evenkeel.model import At, Instant, JobFact, Rejection, RunId, RunState, Schedule, Timing
 from evenkeel.reasons import ConditionReason, ConditionType, EventReason, Reason
-from evenkeel.resource.status import Memory, Pause
+from evenkeel.resource.record import Memory, Pause
 from evenkeel.resource.timing import timing_hash
 
 

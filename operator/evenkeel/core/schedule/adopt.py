@@ -28,7 +28,7 @@ from evenkeel.model import (
 )
 from evenkeel.reasons import Reason
 from evenkeel.resource.job import read_job_name
-from evenkeel.resource.status import ACTIVE_COUNT, EMPTY, Memory, WaitingRun
+from evenkeel.resource.record import ACTIVE_COUNT, EMPTY, Memory, WaitingRun
 
 FINISHED = (JobState.SUCCEEDED, JobState.FAILED)
 

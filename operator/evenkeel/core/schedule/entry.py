@@ -20,7 +20,7 @@ from evenkeel.model import (
     Timing,
 )
 from evenkeel.reasons import Reason, RunReason
-from evenkeel.resource.status import (
+from evenkeel.resource.record import (
     WAITING_COUNT,
     Condition,
     Memory,

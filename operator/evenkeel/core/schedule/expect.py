@@ -6,7 +6,7 @@ expected time as load. It chooses no phase again: a schedule stays where it was 
 
 from collections.abc import Sequence
 
-from evenkeel.resource.status import DURATIONS_COUNT, LONGEST_RUN_S, Record
+from evenkeel.resource.record import DURATIONS_COUNT, LONGEST_RUN_S, Record
 
 ENOUGH = 3
 """Fewer runs tell nothing: the first often pulls an image that the others find."""

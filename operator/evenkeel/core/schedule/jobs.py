@@ -17,7 +17,7 @@ from evenkeel.reasons import (
     RunReason,
 )
 from evenkeel.resource.job import job_name
-from evenkeel.resource.status import WAITING_COUNT
+from evenkeel.resource.record import WAITING_COUNT
 
 PENDING_LOOK_S = 3600.0
 

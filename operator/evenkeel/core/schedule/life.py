@@ -17,7 +17,7 @@ from evenkeel.core.schedule.run import Run, Stage
 from evenkeel.core.schedule.turn import Turn
 from evenkeel.model import Instant, RunId, RunState
 from evenkeel.reasons import Reason, RunReason
-from evenkeel.resource.status import RecentRun
+from evenkeel.resource.record import RecentRun
 
 ROOM_PAUSE_S = 1.0
 """More runs wait than a status can name; until some of them have a Job."""

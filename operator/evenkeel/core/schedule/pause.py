@@ -5,7 +5,7 @@ from evenkeel.core.schedule.entry import Entry
 from evenkeel.core.schedule.turn import Turn
 from evenkeel.model import Instant
 from evenkeel.reasons import ConditionReason, ConditionType, EventReason
-from evenkeel.resource.status import Pause
+from evenkeel.resource.record import Pause
 
 
 def wanted(entry: Entry) -> bool:

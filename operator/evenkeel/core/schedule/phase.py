@@ -13,7 +13,7 @@ from evenkeel.core.schedule.turn import Turn
 from evenkeel.errors import BadField
 from evenkeel.model import Interval, Schedule, Timing
 from evenkeel.reasons import EventReason
-from evenkeel.resource.status import Placed
+from evenkeel.resource.record import Placed
 from evenkeel.when import compile_timing
 
 

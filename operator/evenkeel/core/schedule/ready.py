@@ -8,7 +8,7 @@ makes Ready False.
 from collections.abc import Mapping
 
 from evenkeel.reasons import ConditionReason, ConditionType
-from evenkeel.resource.status import NOT_SEEN_MESSAGE, Condition
+from evenkeel.resource.record import NOT_SEEN_MESSAGE, Condition
 
 DECIDE_READY = (
     ConditionType.SCHEDULE_ACCEPTED,

@@ -10,7 +10,7 @@ from evenkeel.core.schedule.run import Run, Stage
 from evenkeel.core.schedule.turn import Turn
 from evenkeel.model import RunState
 from evenkeel.reasons import EventReason, Reason
-from evenkeel.resource.status import WAITING_COUNT
+from evenkeel.resource.record import WAITING_COUNT
 
 LOOK_AGAIN_S = 30
 """At runs whose schedule is rejected, suspended or paused meanwhile."""

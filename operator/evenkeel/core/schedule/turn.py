@@ -15,7 +15,7 @@ from evenkeel.core.schedule.ready import DECIDE_READY, readiness
 from evenkeel.core.schedule.run import Run
 from evenkeel.model import Instant
 from evenkeel.reasons import ConditionReason, ConditionType, EventReason
-from evenkeel.resource.status import Condition
+from evenkeel.resource.record import Condition
 from evenkeel.settings import Settings
 
 SENTENCE_LIMIT = 1024

@@ -11,7 +11,7 @@ from evenkeel.core.schedule.run import Run
 from evenkeel.model import Instant, JobRef
 from evenkeel.reasons import ConditionReason, ConditionType
 from evenkeel.resource.job import job_name
-from evenkeel.resource.status import (
+from evenkeel.resource.record import (
     ACTIVE_COUNT,
     NOT_SEEN_STATE,
     UPCOMING_COUNT,
@@ -19,8 +19,8 @@ from evenkeel.resource.status import (
     Condition,
     Memory,
     Shown,
-    render,
 )
+from evenkeel.resource.status import render
 from evenkeel.when.zone import load_zone
 
 
