@@ -95,7 +95,7 @@ class FaultProxy:
 
     def start(self) -> None:
         self._thread.start()
-        assert self._started.wait(10), "the proxy does not listen"
+        assert self._started.wait(60), "the proxy does not listen"
         self.kubeconfig.write_text(
             yaml.safe_dump(
                 {
@@ -114,7 +114,7 @@ class FaultProxy:
     def stop(self) -> None:
         assert self._loop is not None
         self._loop.call_soon_threadsafe(self._stop.set)
-        self._thread.join(20)
+        self._thread.join(60)
         assert not self._thread.is_alive(), "the proxy does not end"
 
     def _run(self) -> None:

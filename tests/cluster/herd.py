@@ -31,7 +31,7 @@ class Herd:
         took_s = (time.monotonic() - began) / (WORKERS * 3) * HERD
         # An instant that is past at creation is never launched: all must be there before. On a
         # machine that is slower now than a moment ago they are created once more, for later.
-        for factor in (1.5, 4, 10):
+        for factor in (2.5, 5, 10):
             self.world.call("DELETE", f"{GROUP}/namespaces/{self.ns}/scheduledjobs")
             self.at = once(due_in=5 + factor * took_s)
             try:

@@ -120,7 +120,7 @@ class OperatorProcess:
         """At once, without its leave."""
         if self._process is not None:
             self._process.kill()
-            self._process.wait(timeout=10)
+            self._process.wait(timeout=60)
             self._process = None
 
     def terminate(self, *, within_s: float = 30) -> int:
@@ -227,7 +227,7 @@ def operator(
 
 
 def evenkeel(
-    *arguments: str, settings: Mapping[str, str] | None = None, timeout_s: float = 60
+    *arguments: str, settings: Mapping[str, str] | None = None, timeout_s: float = 180
 ) -> subprocess.CompletedProcess[str]:
     """A command run to its end: exit code, standard output and standard error."""
     return subprocess.run(

@@ -79,7 +79,7 @@ def test_whatever_becomes_of_a_creates_answer_there_is_one_job(
         with operator(
             proxy.kubeconfig, directory=tmp_path, settings=settings, flags=flags
         ) as running:
-            at = once(due_in=10)
+            at = once(due_in=20)
             for ns in spaces.values():
                 world.create(ns, "it", at=at)
             for word, ns in spaces.items():
@@ -133,8 +133,9 @@ def test_a_watch_that_is_too_old_is_begun_again_and_nothing_is_missed(
             eventually(
                 lambda: world.counts(ns, "it").get("succeeded", 0) >= 3, "it runs", within_s=150
             )
-            assert [each.left for each in rules] == [0] * 5, "a fault did not happen"
-            assert running.metrics()['evenkeel_watch_restarts_total{reason="gone"}'] >= 2
+            eventually(lambda: [each.left for each in rules] == [0] * 5, "each fault happens")
+            gone = 'evenkeel_watch_restarts_total{reason="gone"}'
+            eventually(lambda: running.metrics().get(gone, 0) >= 2, "both are told of")
             world.edit(ns, "it", suspend=True)
             eventually(
                 lambda: world.condition(ns, "it", "Active")["reason"] == "Suspended", "heard"
@@ -164,7 +165,7 @@ def test_schedules_that_come_and_go_while_their_watch_is_silent_are_seen_by_list
         with operator(
             proxy.kubeconfig, directory=tmp_path, settings=settings, flags=("--namespace", ns)
         ) as running:
-            at = once(due_in=25)
+            at = once(due_in=40)
             world.create(ns, "goes", at=at)
             eventually(lambda: world.status(ns, "goes").get("nextRunTime") == at, "it is known")
             assert running.metrics()["evenkeel_schedules"] == 2
@@ -209,7 +210,7 @@ def test_an_api_server_that_dies_and_comes_back(
         world.cluster.stop_api_server()
         died_at = time.time()
         time.sleep(outage_s)
-        assert mine.get("/livez")[0] == 200
+        eventually(lambda: mine.get("/livez")[0] == 200, "it lives", within_s=20)
         begun_at = time.time()
         world.cluster.start_api_server()
         back_at = time.time()
@@ -241,6 +242,8 @@ def verdicts(world: World, ns: str, name: str) -> tuple[list[float], dict[str, i
             world.condition(ns, name, "Active")["reason"] == "Suspended"
             and not world.waiting(ns, name)
             and not world.status(ns, name)["activeCount"]
+            # A create under way when it was suspended is no Job yet, and does not wait.
+            and world.counts(ns, name).get("succeeded") == len(world.jobs(ns, name))
         ),
         "it has come to rest",
         within_s=REST_S,
@@ -260,7 +263,7 @@ IN_FLIGHT, RETRY_AFTER_S, DEADLINE_S = 16, 2, 3
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize(
     ("grace_s", "full_s"),
-    [(4, 16), pytest.param(30, 60, marks=pytest.mark.long)],
+    [(4, 24), pytest.param(30, 60, marks=pytest.mark.long)],
     ids=["short", "long"],
 )
 def test_an_api_server_that_has_no_room_for_longer_than_grace(
@@ -294,7 +297,7 @@ def test_an_api_server_that_has_no_room_for_longer_than_grace(
                 eventually(lambda name=policy: len(world.jobs(ns, name)) >= 2, "it runs")
             full.set()
             began_at = time.time()
-            at = once(due_in=6)
+            at = once(due_in=8)
             for policy, words in policies.items():
                 world.create(ns, f"once-{policy}", at=at, **words)
             assert time.time() < seconds(at), "this machine is too slow"
@@ -322,7 +325,10 @@ def test_an_api_server_that_has_no_room_for_longer_than_grace(
                 assert counts["missed"] >= too_old - began_at - 3
             for policy in policies:
                 expected = {"succeeded" if policy == "latest" else "missed": 1}
-                assert world.counts(ns, f"once-{policy}") == expected, policy
+                eventually(
+                    lambda name=f"once-{policy}", ends=expected: world.counts(ns, name) == ends,
+                    f"once-{policy} has its one end",
+                )
             [row] = world.recent(ns, "once-deadline")
             assert row["reason"] == "deadline"
 

@@ -128,13 +128,14 @@ class TestAControlPlaneOfOurOwn:
             },
         }
 
-        refused = own_cluster.kubectl(
-            *("--kubeconfig", str(own_cluster.user_kubeconfig("u")), "create", "-f", "-"),
-            input=json.dumps(owned),
-            check=False,
-        )
+        theirs = str(own_cluster.user_kubeconfig("u"))
 
-        assert "cannot set blockOwnerDeletion" in refused.stderr
+        def refused() -> bool:
+            create = ("--kubeconfig", theirs, "create", "-f", "-")
+            done = own_cluster.kubectl(*create, input=json.dumps(owned), check=False)
+            return "cannot set blockOwnerDeletion" in done.stderr
+
+        eventually(refused)  # at first the API server may not know of the role
 
     def test_comes_back_with_its_data_after_a_crash(
         self, own_cluster: Cluster, namespace: str
@@ -372,7 +373,7 @@ class TestFakeNode:
     def test_runs_a_pod_as_long_as_it_says(self, kwok_cluster: Cluster, namespace: str) -> None:
         slow = job(namespace, "succeed")
         annotations = slow["spec"]["template"]["metadata"]["annotations"]
-        annotations["test.evenkeel.dev/runs-for"] = "3s"
+        annotations["test.evenkeel.dev/runs-for"] = "15s"  # long enough to be seen
         kwok_cluster.kubectl("apply", "-f", "-", input=json.dumps(slow))
 
         eventually(lambda: counts(kwok_cluster, namespace) == {"active": 1, "ready": 1})

@@ -37,7 +37,10 @@ def user(kwok_cluster: Cluster) -> Iterator[Path]:
     kwok_cluster.install_crd()
     binding = ("clusterrolebinding", USER)
     kwok_cluster.kubectl("create", *binding, "--clusterrole=cluster-admin", f"--user={USER}")
-    yield kwok_cluster.user_kubeconfig(USER)
+    theirs = kwok_cluster.user_kubeconfig(USER)
+    asked = ("--kubeconfig", str(theirs), "auth", "can-i", "create", "jobs.batch", "-A")
+    eventually(lambda: kwok_cluster.kubectl(*asked, check=False).returncode == 0, "it may create")
+    yield theirs
     kwok_cluster.kubectl("delete", *binding)
 
 
@@ -100,7 +103,7 @@ def test_a_herd_that_hardly_gets_through_asks_seldom_and_comes_through(
         operator(user, directory=tmp_path, settings=settings, flags=("--namespace", ns)) as running,
         no_room(world, user),
     ):
-        first = seconds(once(due_in=10 + herd / 5))
+        first = seconds(once(due_in=15 + herd / 5))
         for number, name in enumerate(names):
             at = moment(first + number % INSTANTS)
             world.create(ns, name, at=at, jobTemplate=template())

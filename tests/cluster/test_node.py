@@ -70,12 +70,14 @@ class TestPods:
         ip = node_cluster.kubectl("-n", namespace, "get", "service", "web", "-o", address).stdout
         ask = f"until wget -q -O - http://{ip}/; do sleep 0.2; done; "
         # A server that expects TLS says no to plain words: it is there.
-        plain = r"printf 'GET / HTTP/1.0\r\n\r\n'; sleep 1"
+        plain = r"printf 'GET / HTTP/1.0\r\n\r\n'; sleep 5"
         ask += f"({plain}) | busybox nc $KUBERNETES_SERVICE_HOST 443 | busybox head -c 12"
         apply(node_cluster, pod(namespace, "client", ask))
 
         eventually(
-            lambda: phase(node_cluster, namespace, "client") == "Succeeded", "the client is done"
+            lambda: phase(node_cluster, namespace, "client") == "Succeeded",
+            "the client is done",
+            within_s=150,
         )
 
         said = node_cluster.kubectl("-n", namespace, "logs", "client").stdout
@@ -86,7 +88,9 @@ class TestPods:
             pytest.skip("only a node of our own is cut off")
         apply(node_cluster, pod(namespace, "out", "wget -O - http://192.0.2.1/; exit 0"))
 
-        eventually(lambda: phase(node_cluster, namespace, "out") == "Succeeded", "it gave up")
+        eventually(
+            lambda: phase(node_cluster, namespace, "out") == "Succeeded", "it gave up", within_s=150
+        )
 
         said = node_cluster.kubectl("-n", namespace, "logs", "out").stdout
         assert "Network is unreachable" in said

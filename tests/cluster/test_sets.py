@@ -48,7 +48,9 @@ def a_set(count: int, *, seed: int) -> list[Json]:
         )
         for number in range(count - QUICK)
     ]
-    quick = [manifest(f"quick-{n}", interval={"every": "1m"}) for n in range(QUICK)]
+    # All Jobs of theirs stay: they tell which due times have run.
+    often = {"interval": {"every": "1m"}, "successfulJobsHistoryLimit": 100}
+    quick = [manifest(f"quick-{n}", **often) for n in range(QUICK)]
     given = mixed + quick
     random.Random(seed).shuffle(given)
     return given
@@ -116,13 +118,23 @@ def ran(world: World, ns: str) -> dict[str, list[int]]:
 
 def assert_runs(world: World, ns: str, placed: dict[str, Json], until: int) -> None:
     """Each due time by the final phase has one Job, and there is no other one."""
+
+    def due_by_phase(each: Json) -> range:
+        anchor, step = int(seconds(each["anchor"])), every_s(each)
+        return range(anchor + step, until + 1, step)
+
+    def all_ran() -> bool:
+        runs = ran(world, ns)
+        quick = sum(len(found) for name, found in runs.items() if name.startswith("quick-"))
+        return quick >= QUICK and all(
+            set(due_by_phase(each)) <= set(runs.get(name, ())) for name, each in placed.items()
+        )
+
+    eventually(all_ran, "each due time by its phase has a Job", every_s=1)
     runs = ran(world, ns)
     for name, each in placed.items():
-        anchor, step = int(seconds(each["anchor"])), every_s(each)
-        due_by_phase = range(anchor + step, until + 1, step)
         found = [moment for moment in runs.get(name, []) if moment <= until]
-        assert Counter(found) == Counter(due_by_phase), name
-    assert sum(len(found) for name, found in runs.items() if name.startswith("quick-")) >= QUICK
+        assert Counter(found) == Counter(due_by_phase(each)), name
 
 
 def told(world: World, ns: str) -> set[str]:
@@ -142,13 +154,14 @@ def wait_for(
         found = placements(world, ns)
         return found if look(found) else None
 
-    found = eventually(seen, "the statuses of the set", within_s=180, every_s=0.5)
+    found = eventually(seen, "the statuses of the set", within_s=180, every_s=0.2)
     assert found is not None
     return found
 
 
 def wait_until_improved(running: OperatorProcess, world: World, ns: str, count: int) -> Any:
-    """The moves are logged before they are made: wait until no status changes any more."""
+    """The moves are logged before they are made: wait until no status changes any more. A set that
+    comes slowly is improved again, five seconds after the last one has come."""
     eventually(
         lambda: b"schedules that arrived together improved" in running.log.read_bytes(),
         "the set is improved",
@@ -159,7 +172,7 @@ def wait_until_improved(running: OperatorProcess, world: World, ns: str, count: 
     def at_rest(found: dict[str, Json]) -> bool:
         nonlocal last
         before, last = last, {name: {**each} for name, each in found.items()}
-        time.sleep(2)
+        time.sleep(8)
         return len(found) == count and before == last
 
     return wait_for(running, world, ns, at_rest)
@@ -176,9 +189,10 @@ def test_a_set_is_as_even_as_a_rebalance_and_loses_and_doubles_nothing(
         apply(world, ns, directory)
         first = wait_for(running, world, ns, lambda found: len(found) == count)
         final = wait_until_improved(running, world, ns, count)
-        moved = {name for name in final if final[name]["anchor"] != first[name]["anchor"]}
+        # By the reason: where statuses are written late, the first look may find some moved.
+        moved = {name for name in final if IMPROVED in final[name]["reason"]}
         assert len(moved) >= count // 4
-        assert all(IMPROVED in final[name]["reason"] for name in moved)
+        assert moved >= {name for name in final if final[name]["anchor"] != first[name]["anchor"]}
         # Of a minute: due within a minute at any time, so never moved.
         assert not any(name.startswith("quick-") for name in moved)
         evenness = assert_even(final)
@@ -216,7 +230,7 @@ def test_a_kill_between_placement_and_improvement_changes_nothing_but_the_phases
         operator(world.cluster.kubeconfig, directory=tmp_path, flags=flags) as running,
     ):
         applying = aside.submit(apply, world, ns, directory)
-        wait_for(running, world, ns, lambda found: len(found) >= count // 3)
+        wait_for(running, world, ns, lambda found: len(found) >= count // 5)
         running.kill()
         assert b"arrived together improved" not in running.log.read_bytes()
         stored = placements(world, ns)

@@ -33,6 +33,7 @@ from tests.cluster.world import (
 
 Json = dict[str, Any]
 BUSY_S = 15
+FIRST_IN_S = 25  # so long kubectl may take on a busy machine: what is due before is never run
 SETTINGS = {"MIN_INTERVAL": "1", "INDEX_REBUILD": "5"}
 HEAD = ["NAME", "SCHEDULE", "STATE", "NEXT", "LAST", "RESULT", "ACTIVE", "AGE"]
 
@@ -70,7 +71,7 @@ def stage(kwok_cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> It
     ns = world.namespace("slice")
     directory = tmp_path_factory.mktemp("slice")
     with operator(kwok_cluster.kubeconfig, directory=directory, settings=SETTINGS) as running:
-        found = Stage(world, running, ns, once(due_in=10))
+        found = Stage(world, running, ns, once(due_in=FIRST_IN_S))
         apply(found)
         yield found
     world.leave([ns])
@@ -94,15 +95,18 @@ def apply(stage: Stage) -> None:
         "by-interval": {"interval": every(2, first_in=3)},
         "by-date": {"at": stage.at},
         "marked.with.dots-and-a-name-longer-than-any-part": {
-            "interval": every(3600, first_in=10),
+            "interval": every(3600, first_in=FIRST_IN_S),
             "jobTemplate": marked,
         },
         "running": {
-            "interval": every(3600, first_in=10),
+            "interval": every(3600, first_in=FIRST_IN_S),
             "jobTemplate": template(fate="hang"),
             "priority": 7,
         },
-        "failing": {"interval": every(3600, first_in=10), "jobTemplate": template(fate="fail")},
+        "failing": {
+            "interval": every(3600, first_in=FIRST_IN_S),
+            "jobTemplate": template(fate="fail"),
+        },
         "suspended": {"interval": every(2, first_in=0), "suspend": True},
         "idle": {"schedule": "0 0 1 1 *", "timeZone": "Europe/Berlin"},
     }
@@ -167,14 +171,27 @@ def test_hourly_is_due_at_the_minute_of_its_zone(stage: Stage) -> None:
     assert status["upcoming"][0] == status["nextRunTime"]
     assert {(instant + kathmandu_s) % 3600 for instant in upcoming} == {17 * 60}
     assert [later - one for one, later in pairwise(upcoming)] == [3600] * 4
-    assert 0 < upcoming[0] - time.time() <= 3600
+    # At the due time itself the status is a moment behind.
+    eventually(
+        lambda: (
+            0
+            < seconds(stage.world.status(stage.ns, "by-hour")["nextRunTime"]) - time.time()
+            <= 3600
+        ),
+        "the next one is within an hour",
+    )
 
 
 def test_nothing_runs_while_suspended(stage: Stage) -> None:
     eventually(lambda: stage.world.jobs(stage.ns, "by-interval"), "another one runs meanwhile")
 
     assert stage.world.jobs(stage.ns, "suspended") == []
-    active = stage.world.condition(stage.ns, "suspended", "Active")
+    active = eventually(
+        lambda: (
+            (found := stage.world.condition(stage.ns, "suspended", "Active"))["status"] and found
+        ),
+        "its condition",
+    )
     assert (active["status"], active["reason"]) == ("False", "Suspended")
 
 
@@ -237,6 +254,8 @@ def test_kubectl_tells_what_was_what_is_and_what_comes(stage: Stage) -> None:
     eventually(lambda: stage.world.status(stage.ns, "running").get("activeCount"), "it runs")
     eventually(lambda: stage.world.counts(stage.ns, "failing"), "it has failed")
     eventually(lambda: stage.world.counts(stage.ns, "by-interval"), "it has run")
+    eventually(lambda: stage.world.internal(stage.ns, "suspended"), "it is known")
+    eventually(lambda: stage.world.internal(stage.ns, "idle"), "it is known")
 
     runs = stage.columns("by-interval")
     assert list(runs) == HEAD
@@ -371,9 +390,14 @@ def test_with_a_schedule_its_jobs_and_pods_go(stage: Stage) -> None:
     try:
         world.create(ns, "short", interval=every(1), jobTemplate=template(fate="hang"))
         eventually(lambda: world.jobs(ns)[1:], "two Jobs that run")
+        known = stage.operator.metrics()["evenkeel_schedules"]
 
         stage.kubectl("delete", "sj", "short", "-n", ns, "--timeout=90s")
 
+        eventually(
+            lambda: stage.operator.metrics()["evenkeel_schedules"] < known,
+            "the operator knows of it",
+        )
         gone_at = time.time()
         eventually(lambda: not world.jobs(ns), "its Jobs are gone", within_s=GARBAGE_PATIENCE_S)
         eventually(lambda: not world.items(f"/api/v1/namespaces/{ns}/pods"), "so are its Pods")
@@ -421,4 +445,4 @@ def test_a_schedule_at_rest_is_not_written(stage: Stage) -> None:
         time.sleep(3)
         return version() == before
 
-    eventually(unwritten, "three seconds without a write", within_s=15)
+    eventually(unwritten, "three seconds without a write", within_s=60)

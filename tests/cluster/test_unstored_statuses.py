@@ -31,7 +31,7 @@ STATUSES: list[Json] = [
 ]
 ALL_BUT_STATUSES = [*CREATES_JOBS, *(rule for rule in RIGHTS if rule not in STATUSES)]
 REST_S = 240.0  # Pods come and go on a machine that is full of tests
-UNANNOUNCED_S = 8  # how long after the right is gone the first run is due that nothing announced
+UNANNOUNCED_S = 12  # how long after the right is gone the first run is due that nothing announced
 
 
 @dataclass(frozen=True)
@@ -47,9 +47,9 @@ class Form:
 
 
 FORMS = {
-    "a short ttl": Form(ttl_s=5, unstored_s=15, pre_schedule_s=3, every_s=2),
+    "a short ttl": Form(ttl_s=5, unstored_s=24, pre_schedule_s=6, every_s=2),
     "a minute": Form(ttl_s=60, unstored_s=430, pre_schedule_s=10, every_s=5, copies=10),
-    "a short ttl, hanging": Form(ttl_s=5, unstored_s=15, pre_schedule_s=3, every_s=2, hangs=True),
+    "a short ttl, hanging": Form(ttl_s=5, unstored_s=24, pre_schedule_s=6, every_s=2, hangs=True),
     "five minutes, hanging": Form(
         ttl_s=300, unstored_s=430, pre_schedule_s=10, every_s=5, copies=10, hangs=True
     ),
@@ -132,16 +132,16 @@ class Scene:
         count = (self.form.unstored_s + 8) // every_s
         for copy in range(self.form.copies):
             for name, spec in SERIES.items():
-                rule = times(count, seconds_apart=every_s, first_in=3)
+                rule = times(count, seconds_apart=every_s, first_in=8)
                 self.add(f"{name}-{copy}", count, **rule, **spec)
 
     def add_before(self) -> None:
         """What is queued and retrying at the kill, as a stored status tells it."""
         for copy in range(self.form.copies):
-            rule, longer = times(2, first_in=3), f"{10 + self.form.copies}s"
+            rule, longer = times(2, first_in=8), f"{10 + self.form.copies}s"
             self.add(f"queue-{copy}", 2, **rule, concurrencyPolicy="Queue", runs_for=longer)
             later = {"limit": 1, "delaySeconds": self.form.unstored_s + 5}
-            self.add(f"retries-{copy}", 1, at=once(due_in=3), retry=later, fate="fail")
+            self.add(f"retries-{copy}", 1, at=once(due_in=8), retry=later, fate="fail")
 
     def add_dates(self) -> None:
         """One date that is announced before the right is gone, and one that cannot be."""

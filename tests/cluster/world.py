@@ -28,6 +28,7 @@ GROUP = "/apis/evenkeel.dev/v1alpha1"
 BATCH = "/apis/batch/v1"
 MERGE = "application/merge-patch+json"
 PATIENCE_S = 90.0  # for what should take a second, on a machine full of tests
+IDLE_S = 60.0  # an API server closes a connection that was not used for 90 s; a POST would be lost
 GARBAGE_PATIENCE_S = 150.0  # the garbage collector learns of new kinds of owners twice a minute
 ENDS = ("succeeded", "failed", "skipped", "missed", "cancelled", "lost")
 
@@ -50,6 +51,7 @@ class World:
         self.cluster = cluster
         self._credentials = credentials.load(kubeconfig or cluster.kubeconfig)
         self._connection: http.client.HTTPSConnection | None = None
+        self._used_at = 0.0
         self._made: list[str] = []
 
     def close(self) -> None:
@@ -87,6 +89,9 @@ class World:
         raise AssertionError
 
     def _connected(self) -> http.client.HTTPSConnection:
+        if time.monotonic() - self._used_at > IDLE_S:
+            self.close()
+        self._used_at = time.monotonic()
         if self._connection is None:
             host = urlsplit(self._credentials.server)
             self._connection = http.client.HTTPSConnection(

@@ -24,7 +24,7 @@ from tests.docs.shape import same
 from tests.unit.test_words import table
 
 EVERY_TEN_SECONDS = {"every": "10s", "offset": "0s"}
-NIGHTLY = {"schedule": "0 3 * * *"}  # no due time comes between the commands of a test
+YEARLY = {"schedule": "0 3 1 1 *"}  # no due time comes between the commands of a test
 
 
 @dataclass
@@ -90,7 +90,7 @@ def reader(kwok_cluster: Cluster, tmp_path: Path) -> Iterator[Reader]:
 def test_the_first_scheduled_job_is_placed(reader: Reader) -> None:
     reader.has_file("sweep.yaml", block("file sweep.yaml").text)
     try:
-        reader.follows(block("first"), within_s=15)
+        reader.follows(block("first"), within_s=45)
     except AssertionError:
         # The first run is at least ten seconds away. A machine that took longer shows it too.
         if not reader.world.jobs(reader.ns):
@@ -100,22 +100,22 @@ def test_the_first_scheduled_job_is_placed(reader: Reader) -> None:
 
 
 def test_a_reader_sees_why_a_due_time_was_not_run(reader: Reader) -> None:
-    """As the page says: every 10 seconds, and a Pod works for 14."""
+    """As the page says: every 10 seconds, and a run takes longer, but no 20 on a busy machine."""
     reader.world.create(
         reader.ns,
         "slow",
         interval=EVERY_TEN_SECONDS,
         concurrencyPolicy="Forbid",
-        jobTemplate=template(runs_for="14s"),
+        jobTemplate=template(runs_for="12s"),
     )
     reader.follows(block("why"))
 
 
 def test_a_cron_job_is_handed_over_and_back(reader: Reader) -> None:
     world, ns = reader.world, reader.ns
-    cron_job = {**manifest("backup", **NIGHTLY), "apiVersion": "batch/v1", "kind": "CronJob"}
+    cron_job = {**manifest("backup", **YEARLY), "apiVersion": "batch/v1", "kind": "CronJob"}
     reader.has_file("backup-cronjob.yaml", yaml.safe_dump(cron_job))
-    reader.has_file("backup.yaml", yaml.safe_dump(manifest("backup", **NIGHTLY)))
+    reader.has_file("backup.yaml", yaml.safe_dump(manifest("backup", **YEARLY)))
     reader.types("kubectl apply -f backup-cronjob.yaml")
     reader.types("kubectl create job backup-29384160 --from=cronjob/backup")
 
@@ -153,15 +153,16 @@ def test_a_container_can_read_the_due_time_in_both_ways(reader: Reader) -> None:
     assert utc.endswith("Z")
     assert not local.endswith("Z")
     assert seconds(local) == seconds(utc)
-    accepted = eventually(
-        lambda: world.condition(ns, "sweep", "TemplateAccepted")["status"], "a dry run"
+    eventually(
+        lambda: world.condition(ns, "sweep", "TemplateAccepted")["status"] == "True",
+        "a dry run accepts it",
+        within_s=150,
     )
-    assert accepted == "True"
 
 
 def test_the_operator_runs_outside_the_cluster(reader: Reader) -> None:
     """Up to its last command, which goes on until Ctrl-C."""
-    reader.operator.terminate()
+    reader.operator.terminate(within_s=90)
     lines = [command.line for command in block("outside").commands]
     script = "\n".join(["set -e", *lines]).replace(
         "path/to/kubeconfig", str(reader.directory / "kubeconfig")
@@ -183,7 +184,7 @@ def test_the_operator_runs_outside_the_cluster(reader: Reader) -> None:
         start_new_session=True,
     ) as process:
         try:
-            reader.world.create(reader.ns, "nightly", **NIGHTLY)
+            reader.world.create(reader.ns, "nightly", **YEARLY)
             eventually(
                 lambda: reader.world.status(reader.ns, "nightly").get("nextRunTime"),
                 "it schedules",

@@ -14,6 +14,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import pytest
@@ -21,7 +22,17 @@ import yaml
 from tests.cluster.harness import Cluster, image, images
 from tests.cluster.harness.helm import CHART, helm
 from tests.cluster.operator_process import samples
-from tests.cluster.world import BATCH, World, due, eventually, manifest, moment, owner, seconds
+from tests.cluster.world import (
+    BATCH,
+    ENDS,
+    World,
+    due,
+    eventually,
+    manifest,
+    moment,
+    owner,
+    seconds,
+)
 from tests.docs.words import said
 
 pytestmark = [pytest.mark.timeout(900), pytest.mark.usefixtures("helm")]  # built first
@@ -32,7 +43,8 @@ USER = f"system:serviceaccount:{NS}:evenkeel"
 HERD = 100
 PATIENCE_S = 240  # a hundred Pods come and go on a machine that is full of tests
 GRACE_S = 30.0  # of the operator's Pod
-ANSWER_S = 5.0  # between the status that refuses a schedule, and helm's failure
+ANSWER_S = 60.0  # between the status that refuses a schedule, and helm's failure; else 5 minutes
+BUSY_S = 15  # so late a Job may be on a machine that is full of tests
 
 
 def work(**job: Any) -> Json:
@@ -156,17 +168,21 @@ def runs_of_all_kinds_are_on_time_and_told(release: Release) -> str:
     # The admission plugin forgets its resources every ten seconds, and where discovery is slow it
     # refuses a Job meanwhile. Such a create is tried again: it is late by that.
     held = release.kubectl("logs", "deployment/evenkeel").count('"create held"')
-    late = [
-        job["metadata"]["name"]
+    late_s = {
+        job["metadata"]["name"]: seconds(job["metadata"]["creationTimestamp"]) - seconds(due(job))
         for job in world.jobs(ns)
-        if not 0 <= seconds(job["metadata"]["creationTimestamp"]) - seconds(due(job)) <= 3
-    ]
-    assert len(late) <= held, late
+    }
+    assert min(late_s.values()) >= 0, late_s
+    assert sum(each > BUSY_S for each in late_s.values()) <= held, late_s
+    assert median(late_s.values()) <= 3, late_s
     for job in world.jobs(ns):
         assert job["metadata"]["ownerReferences"][0]["blockOwnerDeletion"] is True
     for name in names:
         assert world.condition(ns, name, "Ready")["status"] == "True"
-        assert world.events(ns, name, "SuccessfulCreate")
+        assert eventually(
+            lambda name=name: world.events(ns, name, "SuccessfulCreate"),
+            f"{name}: its Job is told",
+        )
         assert eventually(
             lambda name=name: world.events(ns, name, "SawCompletedJob"),
             f"{name}: its end is told",
@@ -192,7 +208,7 @@ def uses_every_right(release: Release) -> None:
     stranger = work()
     stranger["spec"]["template"]["spec"]["serviceAccountName"] = "nobody"
     every = {"every": "10s", "offset": "0s"}
-    world.create(ns, "refused", interval=every, jobTemplate=stranger, pendingDeadlineSeconds=3)
+    world.create(ns, "refused", interval=every, jobTemplate=stranger, pendingDeadlineSeconds=15)
     at = moment(time.time() + 20)
     (number, odd) = divmod(int(seconds(at)), 60)
     taken = {"metadata": {"name": f"taken-{int(seconds(at)) if odd else number}"}, **work()}
@@ -229,7 +245,7 @@ def a_release_with_a_schedule_waits_for_the_operator(release: Release, folder: P
     good = chart_with(folder / "good", manifest("good", schedule="0 3 * * *", jobTemplate=work()))
     began = time.monotonic()
     installed(release, ns, "good", good)
-    assert time.monotonic() - began < 60
+    assert time.monotonic() - began < PATIENCE_S  # less than the 5 minutes that helm waits
     assert release.world.condition(ns, "good", "Ready")["status"] == "True"
     bad = chart_with(folder / "bad", manifest("bad", schedule="0 0 31 2 *", jobTemplate=work()))
     refused = installed(release, ns, "bad", bad, check=False)
@@ -263,7 +279,7 @@ def a_herd_outlives_its_operator(release: Release) -> None:
     """Half of it is due before the operator's Pod is deleted, half of it while none runs."""
     world = release.world
     ns = world.namespace("herd")
-    first = int(time.time()) + 20
+    first = int(time.time()) + 40  # kubectl creates a hundred in three seconds, or in thirty
     herd = [
         manifest(f"run-{n:03}", at=moment(first + 3 * (n % 2)), jobTemplate=work())
         for n in range(HERD)
@@ -334,11 +350,12 @@ def goes_on_where_it_was(release: Release, ns: str, before: dict[str, int]) -> N
         "it runs again",
         within_s=PATIENCE_S,
     )
-    since, mark = world.status(ns, "fixed")["countsSince"], world.internal(ns, "fixed")["mark"]
-    counts = world.counts(ns, "fixed")
+    status = world.status(ns, "fixed")
+    since, mark = status["countsSince"], status["internal"]["mark"]
+    counts = {end: status["counts"].get(end, 0) for end in ENDS}
     first = seconds(since) - (seconds(since) - 5) % 20 + 20
     passed = int((seconds(mark) - first) // 20) + 1
-    active = world.status(ns, "fixed")["activeCount"]
+    active = status["activeCount"]
     assert abs(sum(counts.values()) + active - passed) <= 1, (counts, active, passed)
 
 

@@ -73,7 +73,7 @@ def stage(node_cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> It
     ns = world.namespace("pods")
     directory = tmp_path_factory.mktemp("operator")
     with operator(node_cluster.kubeconfig, directory=directory, flags=["--namespace", ns]):
-        at = once(due_in=10)
+        at = once(due_in=15)
         of_due = {"fieldRef": {"fieldPath": "metadata.annotations['evenkeel.dev/due']"}}
         greeting = container("echo", '"hello, due at $DUE"')
         greeting["env"] = [{"name": "DUE", "valueFrom": of_due}]
@@ -82,7 +82,8 @@ def stage(node_cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> It
         world.create(ns, "fails", at=at, jobTemplate=template(failing))
         missing = {**container("true"), "image": "nowhere.test/missing:1"}
         missing["imagePullPolicy"] = "IfNotPresent"
-        world.create(ns, "stuck", at=at, jobTemplate=template(missing), pendingDeadlineSeconds=15)
+        # On a busy machine it takes its time until the node has tried to pull the image.
+        world.create(ns, "stuck", at=at, jobTemplate=template(missing), pendingDeadlineSeconds=40)
         world.create(ns, "replaced", at=at, jobTemplate=template(until_told(), backoffLimit=1))
         yield Stage(world, ns, at)
     world.leave([ns])

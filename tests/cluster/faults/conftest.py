@@ -19,6 +19,7 @@ from tests.cluster.faults.stage import (
     USER,
     Prepare,
     binding,
+    has_right,
     in_time,
     put,
 )
@@ -76,7 +77,12 @@ def stage(
     def set_up(part: tuple[str, Prepare]) -> tuple[str, str]:
         name, prepare = part
         mine = World(world.cluster)
-        ns = in_time(mine, prepare)
+
+        def when_allowed(world: World, ns: str) -> None:
+            eventually(lambda: has_right(world, ns), "the right is in force")
+            prepare(world, ns)
+
+        ns = in_time(mine, when_allowed)
         mine.close()
         return name, ns
 

@@ -76,6 +76,14 @@ def may_create(world: World, ns: str) -> None:
     world.call("POST", f"{RBAC}/namespaces/{ns}/rolebindings", bound)
 
 
+def has_right(world: World, ns: str) -> bool:
+    """Whether the API server lets the operator create Jobs there: it reads bindings behind."""
+    wanted = {"namespace": ns, "verb": "create", "group": "batch", "resource": "jobs"}
+    review = {"spec": {"user": USER, "resourceAttributes": wanted}}
+    path = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
+    return bool(world.call("POST", path, review)["status"]["allowed"])
+
+
 def in_time(world: World, prepare: Prepare) -> str:
     """The namespace of a scene; a scene that came too late on a busy machine is set anew."""
     for _ in range(SCENE_TRIES):

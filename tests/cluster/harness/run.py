@@ -36,6 +36,7 @@ NAMESPACE = "examples"
 OPERATOR = "operator"
 READY_SECONDS = 180
 SHUTDOWN_SECONDS = 30  # what a Pod gets
+TOLD_SECONDS = 60
 USUAL_PORT = 8081
 
 
@@ -204,12 +205,20 @@ def _follow(cluster: Cluster, running: Running) -> None:
             sys.stdout.flush()
             if not shown and "run succeeded" in text:
                 shown = True
-                time.sleep(1.5)  # the status is written within a second
-                table = cluster.kubectl("-n", NAMESPACE, "get", "sj", check=False).stdout
-                print(f"\n$ kubectl -n {NAMESPACE} get sj\n{table}", flush=True)
+                print(f"\n$ kubectl -n {NAMESPACE} get sj\n{_table(cluster)}", flush=True)
             time.sleep(0.2)
         sys.stdout.write(log.read())
     raise failed("the operator has ended (`make cluster-down` ends it too).", running.log)
+
+
+def _table(cluster: Cluster) -> str:
+    """Once it tells of the run: the status is written within a second, on a busy machine later."""
+    deadline = time.monotonic() + TOLD_SECONDS
+    while True:
+        time.sleep(1.5)
+        table = cluster.kubectl("-n", NAMESPACE, "get", "sj", check=False).stdout
+        if "succeeded" in table or time.monotonic() > deadline:
+            return table
 
 
 def _port(wish: int) -> int:
