@@ -55,19 +55,22 @@ class Conversion:
 class Reason(enum.Enum):
     """Why a timing is left as it is."""
 
-    DAILY = "once a day; --daily would give each a window of two hours either side"
+    DAILY = "once a day; --daily tries a window of two hours either side"
     DAYS = "on certain days"
     PART_OF_DAY = "in one part of the day"
     UNEQUAL = "at unequal distances"
     LOCAL_HOURS = "at certain hours of a time zone whose clock changes"
     LONG = "with an interval of more than a day"
     ONCE = "once"
+    ENDED = "that never run again"
     NOT_BEGUN = "from an anchor that lies ahead"
 
 
 def convert(dues: DueTimes, *, seed: str, now: Instant, daily: bool) -> Conversion | Reason:
     """The interval that could take the place of fixed times. `seed` is namespace/name."""
     timing = dues.timing
+    if dues.next_after(now - 1) is None:
+        return Reason.ENDED
     match timing.rule:
         case Cron() as cron:
             fields = parse_cron(cron.text, day_match=cron.day_match, seed=seed)
@@ -119,7 +122,7 @@ def _daily(dues: DueTimes, now: Instant) -> Conversion | Reason:
     """Once a day, within two hours of the local time at which it runs now."""
     due = dues.next_after(now)
     if due is None:
-        return Reason.ONCE
+        return Reason.ENDED
     local = (due + load_zone(dues.timing.zone).offset_at(due)) % DAY_S // MINUTE_S * MINUTE_S
     window = Window((local - AROUND_DAILY_S) % DAY_S, (local + AROUND_DAILY_S) % DAY_S)
     return Conversion(DAY_S, window)

@@ -6,14 +6,16 @@ Only `advise` calls these functions.
 from __future__ import annotations
 
 import re
+import shlex
 import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from evenkeel.balance.convert import Reason
 from evenkeel.cli import show
 from evenkeel.cli.manifests import GivenSet, plural, some
-from evenkeel.model import Instant
+from evenkeel.model import Instant, Weigh
 from evenkeel.resource.changed import Rhythm, changed, patch, window_text
 from evenkeel.resource.cronjob import is_cronjob
 from evenkeel.resource.yaml_text import document
@@ -28,11 +30,40 @@ NAMES_SHOWN = 3
 
 HAND_OVER = (
     'kubectl patch cronjob NAME -n NAMESPACE -p \'{"spec":{"suspend":true}}\'',
-    "kubectl apply -f NAME.yaml",
+    "kubectl apply -f changed.yaml",
     "kubectl wait --for=condition=Ready sj/NAME -n NAMESPACE",
     "kubectl delete cronjob NAME -n NAMESPACE --cascade=orphan",
 )
 """The commands of docs/cronjob.md."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What the command was called with, so that the next ones say the same."""
+
+    files: Sequence[str]
+    start: Instant
+    weigh: Weigh
+    daily: bool
+    steps: int | None
+    """None: as many as are shown by default."""
+
+    @property
+    def options(self) -> list[str]:
+        """Those that the figures depend on, for any of the commands."""
+        weigh = [] if self.weigh == "Runs" else [f"--weigh {self.weigh}"]
+        return [f"--from {show.stamp(self.start)}", *weigh]
+
+    @property
+    def command(self) -> list[str]:
+        """The same call, but for its output, in parts between which a line may end."""
+        first = "... | evenkeel advise" if "-" in self.files else "evenkeel advise"
+        options = [f"-f {shlex.quote(file)}" for file in self.files] + self.options
+        if self.daily:
+            options.append("--daily")
+        if self.steps is not None:
+            options.append(f"--steps {self.steps}")
+        return [first, *options]
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +86,8 @@ def print_manifests(given: GivenSet, changes: Sequence[Written]) -> None:
     comment = ""
     if handed_over:
         lines = [
-            f"{_how_many(len(handed_over), len(changes))} CronJobs now. Hand each of them over "
-            "between two due times, in this order (docs/cronjob.md):",
+            f"{_how_many(len(handed_over), len(changes))} CronJobs now. Hand them over between two "
+            "due times, in this order (docs/cronjob.md):",
             *(f"  {command}" for command in HAND_OVER),
             "Do not leave the CronJob and the ScheduledJob both on.",
         ]
@@ -91,7 +122,8 @@ def print_patch(given: GivenSet, changes: Sequence[Written]) -> None:
     }
     comment = (
         "# Save this as kustomization.yaml in a directory of its own, such as even/, and add\n"
-        "# `components: [even]` to the kustomization that holds the ScheduledJobs.\n"
+        "# `components: [even]` to the kustomization that holds the ScheduledJobs. A patch finds\n"
+        "# its ScheduledJob only if both name the same namespace, or neither names one.\n"
     )
     show.write(comment + document(component))
 
@@ -99,10 +131,11 @@ def print_patch(given: GivenSet, changes: Sequence[Written]) -> None:
 # --- for people -------------------------------------------------------------------------------
 
 
-def print_advice(
-    given: GivenSet, found: Advice, *, files: Sequence[str], start: Instant, daily: bool
-) -> None:
+def print_advice(given: GivenSet, found: Advice, asked: Asked) -> None:
     """The steps, what is left alone and why, and the next commands."""
+    if not found.now.total_jobs:
+        show.write("There is no schedule to advise on.\n")
+        return
     lines = [*_wrapped(_beginning(found)), ""]
     before = found.now
     for number, step in enumerate(found.steps, start=1):
@@ -117,18 +150,20 @@ def print_advice(
     for left in found.left:
         lines += _left(left)
     if found.steps:
-        lines += ["", show.title("What to do next:"), *_next(given, found, files, start, daily)]
+        lines += ["", show.title("What to do next:"), *_next(given, found, asked)]
     show.write("\n".join([*lines, ""]))
 
 
 def _beginning(found: Advice) -> str:
     now = found.now
     runs = sum(hour.run_count for hour in now.hourly)
-    fixed = "all" if found.fixed == now.total_jobs else f"{found.fixed:,}"
-    text = (
-        f"{now.total_jobs:,} {plural('schedule', now.total_jobs)}, {fixed} of them with "
-        f"fixed times: {runs:,} {plural('run', runs)} in the 24 h from {show.stamp(now.start)}."
-    )
+    if now.total_jobs == 1:
+        of_them = "with fixed times" if found.fixed else "without fixed times"
+        schedules = f"1 schedule, {of_them}"
+    else:
+        fixed = "all" if found.fixed == now.total_jobs else f"{found.fixed:,}"
+        schedules = f"{now.total_jobs:,} schedules, {fixed} of them with fixed times"
+    text = f"{schedules}: {runs:,} {plural('run', runs)} in the 24 h from {show.stamp(now.start)}."
     if not runs:
         return text
     minute = now.busiest_minute
@@ -187,7 +222,10 @@ def _together(found: Advice, then: Distribution) -> str:
 def _nothing(found: Advice) -> str:
     if not found.fixed:
         return "No schedule has fixed times: the operator places all of them."
-    return "No change of a fixed schedule would win anything."
+    text = "No change of a fixed schedule would win anything."
+    if any(left.reason == Reason.DAILY.value for left in found.left):
+        text += " Those that run once a day were not tried: --daily tries them."
+    return text
 
 
 def _left(left: Left) -> list[str]:
@@ -197,34 +235,45 @@ def _left(left: Left) -> list[str]:
     return _wrapped(f"{len(left.keys):,} {left.reason}: {patterns}{others}", "  ", "    ")
 
 
-def _next(
-    given: GivenSet, found: Advice, files: Sequence[str], start: Instant, daily: bool
-) -> Iterator[str]:
-    command = f"evenkeel advise {' '.join(f'-f {file}' for file in files)}"
-    if daily:
-        command += " --daily"
-    if "-" in files:
-        command = f"... | {command}"
+def _next(given: GivenSet, found: Advice, asked: Asked) -> Iterator[str]:
     keys = [key for step in found.steps for change in step.changes for key in change.keys]
     cron_jobs = sum(is_cronjob(given.objects[key]) for key in keys)
-    yield f"  {command} -o manifests > changed.yaml"
-    yield from _wrapped(
-        "writes the changed ScheduledJobs; --steps N those of the first N steps.", *_IN
+    yield from _command([*asked.command, "-o manifests > changed.yaml"])
+    more = (
+        "" if asked.steps is not None else " With --steps N it writes those of the first N steps."
     )
+    yield from _wrapped(f"writes the changed ScheduledJobs.{more}", *_IN)
     if cron_jobs < len(keys):
-        yield f"  {command} -o patch > even/kustomization.yaml"
+        yield "  mkdir -p even"
+        yield from _command([*asked.command, "-o patch > even/kustomization.yaml"])
         yield from _wrapped("writes what changes in ScheduledJobs, for kustomize.", *_IN)
-    yield f"  evenkeel load -f ... --from {show.stamp(start)}"
-    yield from _wrapped("shows these figures for your files with the changes.", *_IN)
+    yield from _command(["evenkeel load -f ...", *asked.options])
+    yield from _wrapped(
+        "shows these figures for your files, with the changed schedules in the place of the old "
+        "ones.",
+        *_IN,
+    )
     if cron_jobs:
         yield from _wrapped(
-            f"{_how_many(cron_jobs, len(keys))} CronJobs. Hand each of them over between two due "
-            "times:",
+            f"{_how_many(cron_jobs, len(keys))} CronJobs. Hand them over between two due times: "
+            "suspend each CronJob, apply the ScheduledJobs, and delete each CronJob.",
             "  ",
             "  ",
         )
         yield from (f"    {each}" for each in HAND_OVER)
         yield from _wrapped("docs/cronjob.md tells what to know before.", "  ", "  ")
+
+
+def _command(parts: Sequence[str]) -> Iterator[str]:
+    """A command to copy, in as many lines as the terminal needs."""
+    line = f"  {parts[0]}"
+    for part in parts[1:]:
+        if len(f"{line} {part} \\") > show.columns():
+            yield f"{line} \\"
+            line = f"    {part}"
+        else:
+            line = f"{line} {part}"
+    yield line
 
 
 _IN = ("      ", "      ")

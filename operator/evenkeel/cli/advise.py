@@ -22,6 +22,7 @@ from evenkeel.cli.manifests import (
     GivenSet,
     PlacedSet,
     Planned,
+    every_s_of,
     files_option,
     from_option,
     member_of,
@@ -33,6 +34,7 @@ from evenkeel.cli.manifests import (
 )
 from evenkeel.model import SLOT_S, Hourly, Instant, Interval, Schedule, Weigh
 from evenkeel.resource.changed import Rhythm, changed, window_text
+from evenkeel.resource.cronjob import is_cronjob
 from evenkeel.resource.read import read
 from evenkeel.when import format_duration
 
@@ -41,6 +43,7 @@ STEPS_SHOWN = 10
 PLACED_AT_MOST = 16
 """So often a changed set is placed at most: 900 schedules take 0.2 s each time."""
 
+NOT_HANDED_OVER = "with @every, counted as intervals that the operator places"
 NOTHING_TO_WIN = "with nothing to win now"
 LATER = "for later steps, which are not shown"
 
@@ -158,7 +161,10 @@ def advise(
         elif form == "patch":
             advice_text.print_patch(given, changes_of(found))
         elif before.planned or not (given.bad or before.refused):
-            advice_text.print_advice(given, found, files=files, start=start, daily=daily)
+            asked = advice_text.Asked(
+                files, start, weigh, daily, most if most < STEPS_SHOWN else None
+            )
+            advice_text.print_advice(given, found, asked)
     if given.bad or before.refused:
         raise SystemExit(1)
 
@@ -206,6 +212,10 @@ def _candidates(given: GivenSet, before: PlacedSet, now: Instant, *, daily: bool
     for planned in before.planned:
         schedule, dues = planned.schedule, planned.dues
         if needs_a_phase(schedule):
+            given_as = given.objects[schedule.key]
+            if is_cronjob(given_as):  # its own times are not known: they count from its creation
+                every = f"@every {format_duration(every_s_of(schedule))}"
+                found.left.setdefault(NOT_HANDED_OVER, []).append((schedule.key, every))
             continue
         member, pattern = member_of(given, schedule), pattern_of(planned)
         conversion = convert(dues, seed=schedule.key, now=now, daily=daily)

@@ -78,12 +78,14 @@ def load(
       kubectl get sj,cj -A -o yaml | evenkeel load -f -
 
     Load is the sum of the weights of the runs (placement.weight, 1 by default). The first table
-    shows the load of each hour and of its four slots of 15 minutes. The second shows how even the
-    load is, for intervals placed as a set, one by one, after a rebalance, and by a hash of their
-    names: a SCORE of 1 is as even as possible, PEAK is the load of the busiest slot, LOWER BOUND is
-    the least PEAK/MEAN that any placement could reach, and MINUTE and SECOND are the most runs that
-    start in one minute and in one second. AT ONCE is the most runs that are expected to go on at
-    the same time; it is there if durations are known.
+    shows the load of each hour and of its four slots of 15 minutes. The 24 hours begin with the
+    slot of --from. The second table shows how even the load is, for intervals placed as a set, one
+    by one, after a rebalance, and by a hash of their names: a SCORE of 1 is as even as possible,
+    PEAK is the load of the busiest slot, and LOWER BOUND is the least PEAK/MEAN that these runs
+    could have if all of them could be moved, the fixed ones too. MINUTE and SECOND are the most
+    runs that start in one minute and in one second. These figures count starts. AT ONCE counts how
+    long runs last: it is the most runs that are expected to go on at the same time, and is there if
+    durations are known.
     """
     with show.quiet_ending():
         given = read_set(files, start, lasts_s=lasts_s, weigh=weigh)
@@ -105,7 +107,7 @@ def load(
             target = show.console()
             with target.capture() as captured:  # rich would raise when the reader is gone
                 print_tables(target, distributions, as_a_set, plan)
-            show.write(captured.get())
+            show.write("".join(f"{line.rstrip()}\n" for line in captured.get().splitlines()))
     if given.bad or as_a_set.refused:
         raise SystemExit(1)
 
@@ -350,6 +352,7 @@ def advice(distributions: Distributions, plan: Plan, *, placed_intervals: int) -
     before, after = distributions.as_a_set, distributions.rebalanced
     return (
         f"A rebalance would move {len(plan.moves):,} of {placed_intervals:,} placed {noun}: "
+        f"score {before.distribution_score:.3f} -> {after.distribution_score:.3f}, "
         f"peak {before.peak:,} -> {after.peak:,}, "
         f"peak/mean {before.peak_to_mean:.2f} -> {after.peak_to_mean:.2f}, busiest minute "
         f"{before.busiest_minute.starts:,} -> {after.busiest_minute.starts:,}." + hint

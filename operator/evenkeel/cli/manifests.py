@@ -21,6 +21,7 @@ from evenkeel import balance
 from evenkeel.balance import LoadMap, Member, place
 from evenkeel.cli import show
 from evenkeel.clock import SystemClock
+from evenkeel.core.schedule.expect import expected_s
 from evenkeel.core.schedule.phase import still_fits
 from evenkeel.errors import BadField
 from evenkeel.model import Concurrency, Instant, Interval, Schedule, Weigh
@@ -323,7 +324,7 @@ def lasts_s_of(given: GivenSet, schedule: Schedule) -> int:
     elif live is None or Settings().placement_duration == "Ignore":
         return 0
     else:
-        lasts_s = live.expected_s
+        lasts_s = expected_s(live.expected_s, live.durations)
     rule = schedule.timing.rule
     if isinstance(rule, Interval) and schedule.concurrency is not Concurrency.ALLOW:
         return min(lasts_s, rule.every_s)

@@ -47,6 +47,9 @@ class Live:
     paused: bool
     expected_s: int
     """How long a run is expected to last; 0 where that is not known."""
+    durations: tuple[int, ...] = ()
+    """Seconds of the last runs that succeeded: all that the status of a schedule with fixed times
+    says of how long a run lasts."""
 
 
 @dataclass(slots=True)
@@ -140,7 +143,8 @@ def _hands_over(first: Found, second: Found) -> bool:
 
 def _live(status: Mapping[str, Any]) -> Live:
     memory = parse(status)
-    return Live(memory.placed, memory.pause is not None, memory.record.expected_s)
+    record = memory.record
+    return Live(memory.placed, memory.pause is not None, record.expected_s, tuple(record.durations))
 
 
 def _leave_out(raw: Mapping[str, Any], found: Found, out: Manifests) -> None:

@@ -138,13 +138,13 @@ def _rules() -> Iterator[Rule]:
     yield Rule(
         field="placement.window",
         cel=f"!(has(self.placement) && has(self.placement.window) && {_HAS_OFFSET})",
-        sentence="placement.window works without interval.offset only: an offset already says when",
+        sentence="placement.window works only without interval.offset: an offset already says when",
         holds=lambda spec: not (_is_set(spec, "placement.window") and _is_fixed(spec)),
     )
     yield Rule(
         field="placement.pinned",
         cel=f"!(has(self.placement) && self.placement.pinned && {_HAS_OFFSET})",
-        sentence="placement.pinned works without interval.offset only: an offset is never moved",
+        sentence="placement.pinned works only without interval.offset: an offset is never moved",
         holds=lambda spec: not (_is_set(spec, "placement.pinned") and _is_fixed(spec)),
     )
     yield _whole_days_only("placement.window", "has(self.placement) && has(self.placement.window)")

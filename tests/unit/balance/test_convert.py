@@ -145,5 +145,6 @@ def seconds(clock: str) -> int:
     return int(hours) * HOUR_S + int(minutes) * MINUTE_S
 
 
-def test_a_daily_schedule_without_a_run_left_is_left_alone() -> None:
-    assert found("0 3 * * *", daily=True, end=A_MORNING_IN_MARCH) is Reason.ONCE
+@pytest.mark.parametrize("text", ["0 3 * * *", "0 * * * *", "0 9-17 * * *"])
+def test_a_schedule_without_a_run_left_is_left_alone(text: str) -> None:
+    assert found(text, daily=True, end=A_MORNING_IN_MARCH) is Reason.ENDED

@@ -2,8 +2,11 @@
 
 import json
 import os
+import re
+import shlex
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import click.testing
@@ -127,7 +130,7 @@ def test_daily_schedules_are_changed_only_on_request() -> None:
     objects = [*crowd("30 2 * * *", 25, timeZone="Europe/Berlin"), *crowd("0 0 1 * *", 2)]
     assert advice(objects)["steps"] == []
     assert [left["reason"] for left in advice(objects)["left_alone"]] == [
-        "once a day; --daily would give each a window of two hours either side",
+        "once a day; --daily tries a window of two hours either side",
         "on certain days",
     ]
     found = advice(objects, "--daily")
@@ -266,14 +269,77 @@ def test_the_text_says_what_to_change_and_what_it_wins() -> None:
     assert "busiest minute 32 -> 2, peak 32 -> " in text
     assert "4 on certain days: `0 3 * * 1`" in text
     assert "2 in one part of the day: `0 9-17 * * *`" in text
-    assert "evenkeel advise -f - -o manifests > changed.yaml" in text
+    assert f"evenkeel advise -f - --from {MIDNIGHT} \\ -o manifests > changed.yaml" in text
     assert "All of these are CronJobs." in text
     assert "kubectl delete cronjob NAME -n NAMESPACE --cascade=orphan" in text
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("--from", "2026-11-22T05:05:05Z", "--weigh", "Requests"),
+        ("--from", MIDNIGHT, "--steps", "1"),
+        ("--from", MIDNIGHT, "--daily"),
+    ],
+)
+def test_the_commands_that_it_prints_show_and_write_what_it_promises(
+    tmp_path: Path, arguments: tuple[str, ...]
+) -> None:
+    objects = [*crowd("0 * * * *", 5), *crowd("0 */6 * * *", 4), *crowd("30 2 * * *", 8)]
+    given = tmp_path / "my jobs.json"
+    given.write_text(as_list(objects))
+    call = ["-f", str(given), *arguments]
+    text = click.testing.CliRunner().invoke(advise, call).stdout
+    promised = json.loads(click.testing.CliRunner().invoke(advise, [*call, "-o", "json"]).stdout)
+    assert promised["steps"]
+
+    writes, shows = (
+        shlex.split(command.replace("\\\n", ""))
+        for command in re.findall(r"^  (evenkeel (?:.*\\\n)*.*)$", text, re.MULTILINE)
+    )
+
+    assert writes[-2:] == [">", "changed.yaml"]
+    written = click.testing.CliRunner().invoke(advise, writes[2:-2]).stdout
+    changed = list(yaml.safe_load_all(written))
+    assert {_key(each)[1] for each in changed} == {
+        key.partition("/")[2]
+        for step in promised["steps"]
+        for change in step["changes"]
+        for key in change["schedules"]
+    }
+    given.write_text(as_list(after(objects, changed)))
+    shows[shows.index("...")] = str(given)
+    loaded = click.testing.CliRunner().invoke(load, [*shows[2:], "-o", "json"])
+    now = json.loads(loaded.stdout)
+    assert now["slots"] == promised["steps"][-1]["then"]["slots"]
+
+
 def test_the_text_says_so_where_nothing_can_be_won() -> None:
     assert "No schedule has fixed times" in said([scheduled_job("a", interval={"every": "1h"})])
-    assert "No change of a fixed schedule would win" in said([cron_job("a", "0 3 * * 1")])
+    nothing = " ".join(said([cron_job("a", "0 3 * * 1")]).split())
+    assert "No change of a fixed schedule would win" in nothing
+    assert "--daily" not in nothing
+    daily = " ".join(said([cron_job("a", "0 3 * * *")]).split())
+    assert "Those that run once a day were not tried: --daily tries them." in daily
+    assert "no schedule to advise on" in run([]).stdout
+
+
+def test_schedules_that_have_ended_are_left_alone() -> None:
+    ended = [scheduled_job(f"gone-{n}", schedule="0 * * * *", endTime=MIDNIGHT) for n in range(3)]
+    found = advice([*ended, *crowd("0 * * * *", 2)])
+    (left,) = found["left_alone"]
+    assert (left["reason"], len(left["schedules"])) == ("that never run again", 3)
+    assert [len(step["changes"][0]["schedules"]) for step in found["steps"]] == [2]
+
+
+def test_cron_jobs_with_every_are_told_of_and_counted_as_placed() -> None:
+    found = advice([*crowd("@every 1h", 2), *crowd("0 * * * *", 3)])
+    (left,) = found["left_alone"]
+    assert left == {
+        "reason": "with @every, counted as intervals that the operator places",
+        "patterns": ["@every 1h"],
+        "schedules": ["default/xeveryx1h-0", "default/xeveryx1h-1"],
+    }
 
 
 def test_a_bad_manifest_is_named_and_the_rest_is_advised_on() -> None:

@@ -193,7 +193,7 @@ REFUSED_BY_BOTH: tuple[Bad, ...] = (
         "a window with an offset",
         spec(interval={"every": "1d", "offset": "0s"}, placement={"window": NIGHT}),
         "spec.placement.window",
-        "placement.window works without interval.offset only",
+        "placement.window works only without interval.offset",
     ),
     Bad(
         "a window for an interval that is no whole day",
@@ -235,7 +235,7 @@ REFUSED_BY_BOTH: tuple[Bad, ...] = (
         "pinned with an offset",
         spec(interval={"every": "1d", "offset": "1h"}, placement={"pinned": True}),
         "spec.placement.pinned",
-        "placement.pinned works without interval.offset only",
+        "placement.pinned works only without interval.offset",
     ),
     Bad(
         "an anchor without offset",
