@@ -67,4 +67,7 @@ def _caveat(every_s: int) -> str:
     horizon_s, name = (DAY_S, "24 hours") if every_s <= DAY_S else (WEEK_S, "7 days")
     if horizon_s % every_s == 0:
         return ""
-    return f"; {format_duration(every_s)} does not divide {name}: even today, not for ever"
+    return (
+        f"; {format_duration(every_s)} does not divide {name}, so its times shift and the load may "
+        "become less even"
+    )
