@@ -38,6 +38,7 @@ LONG = (
     "tests/cluster/test_api_server_faults.py",
     "tests/cluster/test_kills.py",
     "tests/cluster/test_balance.py",
+    "tests/cluster/test_sets.py",
     "tests/cluster/test_no_room.py",
 )
 
