@@ -7,7 +7,7 @@ on the load of a week; all other intervals are arranged after that, on the load 
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from evenkeel.balance import search, starts
 from evenkeel.balance.day_load import DayLoad, Ints, Rhythm
@@ -25,7 +25,7 @@ from evenkeel.balance.minutes import Minutes
 from evenkeel.balance.move_range import MoveRange
 from evenkeel.balance.nouns import DAY_SLOTS, WEEK_SLOTS, Member, Move
 from evenkeel.balance.place import anchor_of, at_anchor, busiest_load, choose, window_of
-from evenkeel.balance.runs import Members, base_of
+from evenkeel.balance.runs import Members, base_of, is_arithmetic
 from evenkeel.balance.score import distribution_score, peak_to_mean, unevenness
 from evenkeel.model import DAY_S, Instant
 from evenkeel.when.zone import load_zone
@@ -40,30 +40,40 @@ chosen. With equal weights the load of a slot is the number of its starts, and m
 much."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Wish:
+    """How the search should go."""
+
+    passed: range
+    """The part of the current slot that has passed."""
+    moves_are_free: bool = False
+    """Nobody relies on the present times."""
+    to_the_minute: bool = True
+    """Otherwise only the slots are chosen, which takes a third of the time."""
+
+
 def arrange(
-    load: LoadMap, ranges: Mapping[str, MoveRange], now: Instant
+    load: LoadMap, ranges: Mapping[str, MoveRange], now: Instant, *, to_the_minute: bool = True
 ) -> tuple[list[Move], DayLoad]:
     """The moves that improve the load, and the load of the day after them. Only schedules with a
     range move, and only into that range.
 
-    The search counts phases; `is_worse` counts runs. The two differ in the current slot: a run
-    there that has passed already disappears from the day together with its old phase. If that
-    makes the day worse, a second search leaves the passed part of the slot alone: no schedule whose
-    last run lies there moves, and no new anchor lies there.
+    The search counts phases; `is_worse` counts runs. The two differ where a first run lies more
+    than a day ahead. If intervals of more than a day make the coming day worse, they stay.
     """
-    for no_anchor_in in (range(0), range(load.start, now + 1)):
-        may_move = {key: span for key, span in ranges.items() if span.last_run not in no_anchor_in}
-        for with_long in (True, False):
-            seats = _seats(load, may_move, now, no_anchor_in, with_long=with_long)
+    wish = _Wish(range(load.start, now + 1), to_the_minute=to_the_minute)
+    for with_long in (True, False):
+        seats = _seats(load, ranges, now, wish, with_long=with_long)
+        if to_the_minute:
             seconds = load.day.copy()
             _take_out(seconds, [seat.member for seat in seats if seat.moves], load.start)
             choose_seconds(seconds.seconds, seats, origin=load.start)
-            moves = _moves(seats)
-            day = project(load, moves, now)
-            if not is_worse(day, load.day):
-                return moves, day
-            if all(load.members[key].interval.every_s <= DAY_S for key in may_move):
-                break
+        moves = [_settled(load, move, now) for move in _moves(seats)]
+        day = project(load, moves, now)
+        if not is_worse(day, load.day):
+            return moves, day
+        if all(load.members[key].interval.every_s <= DAY_S for key in ranges):
+            break
     return [], load.day.copy()
 
 
@@ -75,7 +85,8 @@ def arrange_set(load: LoadMap, ranges: Mapping[str, MoveRange], now: Instant) ->
     slots, best where weights differ; and one schedule after another, the shortest interval first,
     best for the minutes.
     """
-    by_slots = _seats(load, ranges, now, range(0), with_long=True, moves_are_free=True)
+    wish = _Wish(passed=range(0), moves_are_free=True)
+    by_slots = _seats(load, ranges, now, wish, with_long=True)
     shortest_first = _shortest_first(load, ranges, now)
     present = [seat_at(load.members[key], span, span.current_time) for key, span in ranges.items()]
     for seats in (present, by_slots, shortest_first):
@@ -155,10 +166,9 @@ def _seats(
     load: LoadMap,
     ranges: Mapping[str, MoveRange],
     now: Instant,
-    no_anchor_in: range,
+    wish: _Wish,
     *,
     with_long: bool,
-    moves_are_free: bool = False,
 ) -> list[Seat]:
     """Slots, then minutes: of the intervals of more than a day by the load of a week, then of all
     others by the load of a day."""
@@ -167,14 +177,14 @@ def _seats(
     short = [member for member in members if member.interval.every_s <= DAY_S]
     day, seats = load.rhythm_day(), list[Seat]()
     if long and with_long:
-        seats = _find(load.start, long, ranges, load.rhythm_week(), no_anchor_in, moves_are_free)
+        seats = _find(load.start, long, ranges, load.rhythm_week(), wish)
         moved = [seat for seat in seats if seat.moves]
         before = [seat.member for seat in moved]
         after = [at_anchor(seat.member, seat.first - seat.every_s, now) for seat in moved]
         day = day.minus(members_rhythm(before, load.start, DAY_SLOTS))
         day = day.plus(members_rhythm(after, load.start, DAY_SLOTS))
     if short:
-        seats += _find(load.start, short, ranges, day, no_anchor_in, moves_are_free)
+        seats += _find(load.start, short, ranges, day, wish)
     return seats
 
 
@@ -183,11 +193,9 @@ def _find(
     members: Sequence[Member],
     ranges: Mapping[str, MoveRange],
     rhythm: Rhythm,
-    no_anchor_in: range,
-    moves_are_free: bool,
+    wish: _Wish,
 ) -> list[Seat]:
-    """The minute of the first run of each member. No new anchor lies in the range
-    `no_anchor_in`."""
+    """The minute of the first run of each member."""
     slots = len(rhythm.work) - 1
     movables = []
     for member in members:
@@ -196,7 +204,7 @@ def _find(
         choices = starts.one_of_each_block(
             span.low, span.high, every_s, window=window_of(member), zone=zone
         )
-        choices = _without(choices, every_s, no_anchor_in)
+        choices = _that_count(choices, member, wish.passed)
         if len(choices):
             movables.append(
                 search.make_movable(member, choices, span.current_time, origin=origin, slots=slots)
@@ -209,17 +217,21 @@ def _find(
         stays = column == movable.present
         first = span.current_time if stays else movable.start_in(column)
         seat = make_seat(member, span, first, origin=origin, slots=slots)
-        seat.choices = _without(seat.choices, seat.every_s, no_anchor_in)
+        seat.choices = _that_count(seat.choices, member, wish.passed)
         seats.append(seat)
-    choose_minutes(others, found.work, seats, origin=origin, moves_are_free=moves_are_free)
+    if wish.to_the_minute:
+        free = wish.moves_are_free
+        choose_minutes(others, found.work, seats, origin=origin, moves_are_free=free)
     return seats
 
 
-def _without(choices: Ints, every_s: int, no_anchor_in: range) -> Ints:
-    if not no_anchor_in:
+def _that_count(choices: Ints, member: Member, passed: range) -> Ints:
+    """The choices that the load of the day shows. A local calendar day whose anchor has just passed
+    is due again after the end of the day, and its anchor cannot be put back as `_settled` does."""
+    if is_arithmetic(member.timing):
         return choices
-    anchors = choices - every_s
-    return choices[(anchors < no_anchor_in.start) | (anchors >= no_anchor_in.stop)]
+    anchors = choices - member.interval.every_s
+    return choices[(anchors < passed.start) | (anchors >= passed.stop)]
 
 
 def _moves(seats: Sequence[Seat]) -> list[Move]:
@@ -250,6 +262,19 @@ def with_loads(load: LoadMap, moves: Sequence[Move], now: Instant) -> list[Move]
         at = move.proposed_time - load.start
         found.append(replace(move, load=busiest_load(met, at, each_s)))
     return found
+
+
+def _settled(load: LoadMap, move: Move, now: Instant) -> Move:
+    """The move with an anchor before the current slot, if its anchor lies in the part of the slot
+    that has passed: the phase then counts in the whole slot, as the phase did that it replaces.
+    Frequent schedules would otherwise seem to leave the slot empty. The anchor is no run, and
+    nothing that was due before the move is run after it."""
+    member = load.members[move.key]
+    if not load.start <= move.new_anchor <= now or not is_arithmetic(member.timing):
+        return move
+    every_s = member.interval.every_s
+    steps = (move.new_anchor - load.start) // every_s + 1
+    return replace(move, new_anchor=move.new_anchor - steps * every_s)
 
 
 def project(load: LoadMap, moves: Sequence[Move], now: Instant) -> DayLoad:

@@ -24,8 +24,8 @@ from evenkeel.balance.runs import (
     Members,
     Progression,
     base_of,
+    counted_from,
     dues_of,
-    has_anchor_ahead,
     progression_of,
     runs_of,
 )
@@ -308,8 +308,7 @@ def seconds_before_first_run(member: Member, start: Instant) -> Ints:
         return np.zeros(0, np.int64)
     every_s = member.interval.every_s
     base = base_of(member.timing)
-    # `runs_of` counts an anchor ahead already.
-    last = base - every_s if has_anchor_ahead(member) else base
+    last = base + (counted_from(member) - 1 - base) // every_s * every_s
     if last < start:
         return np.zeros(0, np.int64)
     first = start + (last - start) % every_s

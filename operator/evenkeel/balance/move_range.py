@@ -65,11 +65,13 @@ def next_run(member: Member, now: Instant) -> Instant | None:
 
 def _last_run(member: Member, now: Instant) -> Instant | None:
     timing, every_s = member.timing, member.interval.every_s
-    base = base_of(timing)
+    # What the phase has before it was chosen was no run.
+    after = max(base_of(timing), -1 if member.placed_at is None else member.placed_at)
     if not is_arithmetic(timing) or timing.start is not None or timing.end is not None:
-        return next(iter(dues_of(member).newest(max(0, base), now + 1, limit=1)), None)
+        return next(iter(dues_of(member).newest(max(0, after), now + 1, limit=1)), None)
+    base = base_of(timing)
     last = base + (now - base) // every_s * every_s
-    return last if last > base else None
+    return last if last > after else None
 
 
 def move_range_of(member: Member, now: Instant, limits: Limits) -> MoveRange | None:

@@ -43,7 +43,7 @@ def plan_rebalance(load: LoadMap, now: Instant, limits: Limits) -> Plan:
     protected = [member for member in placed if fixed[member.key] in PROTECTIONS]
     if protected:
         freed = sorted([*free, *protected], key=lambda member: member.key)
-        _, other = arrange(load, _ranges(freed, now, limits), now)
+        _, other = arrange(load, _ranges(freed, now, limits), now, to_the_minute=False)
         without = max(without, distribution_score(other.slots, other.runs_by_weight))
     moves = with_loads(load, moves, now)
     moving = {move.key for move in moves}
@@ -114,7 +114,8 @@ def move_again(move: Move, member: Member, now: Instant, limits: Limits) -> Move
         return Skip(move.key, "protection_window")
     return replace(
         move,
-        new_anchor=move.new_anchor + steps * every_s,
+        # By an earlier anchor it could run before that.
+        new_anchor=first - every_s if steps else move.new_anchor,
         current_time=move_range.current_time,
         proposed_time=first,
     )

@@ -3,9 +3,10 @@
 Most modules of `balance` call these functions. Intervals in elapsed time are computed here; the
 due times of all other timings come from `when`, which takes at most seven days at a time.
 
-One instant is counted that is no run. After a rebalance the first run by the new phase can be up to
-one and a half intervals away, and the anchor then lies in the future. Such an anchor counts as a
-run: without it, a rebalance of long intervals would seem to remove load.
+Some instants are counted that are no runs. After a rebalance the first run by the new phase can be
+up to one and a half intervals away, and the anchor then lies in the future. Such an anchor counts
+as a run, and so do the instants of the phase before it, from the start of the slot in which the
+schedule was moved: without them, a rebalance would seem to remove load.
 """
 
 from collections.abc import Iterator, Sequence
@@ -15,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from evenkeel.balance.nouns import Member
-from evenkeel.model import DAY_S, Cron, Hourly, Instant, Interval, Timing
+from evenkeel.model import DAY_S, SLOT_S, Cron, Hourly, Instant, Interval, Timing
 from evenkeel.when import DueTimes, compile_timing, expand
 from evenkeel.when.zone import MAX_INSTANT, load_zone
 
@@ -69,13 +70,22 @@ def has_anchor_ahead(member: Member) -> bool:
     return member.placed_at is not None and base_of(member.timing) > member.placed_at
 
 
+def counted_from(member: Member) -> Instant:
+    """The first instant from which on the phase of an interval counts as runs."""
+    base = base_of(member.timing)
+    if member.placed_at is None or not has_anchor_ahead(member):
+        return base + 1
+    if not is_arithmetic(member.timing):
+        return base
+    return member.placed_at // SLOT_S * SLOT_S
+
+
 def progression_of(member: Member) -> Progression | None:
     """The member's due times as a progression; None if only `when` can compute them."""
     timing = member.timing
     if not is_arithmetic(timing):
         return None
-    base = base_of(timing)
-    low = base if member.placed_at is not None and base > member.placed_at else base + 1
+    base, low = base_of(timing), counted_from(member)
     if timing.start is not None:
         low = max(low, timing.start)
     end = MAX_INSTANT if timing.end is None else timing.end

@@ -77,9 +77,21 @@ def recounted(members: list[Member], now: Instant) -> list[int]:
         if member.counts:
             for due in runs_between(member, start, start + DAY_S):
                 slots[(due - start) // SLOT_S] += member.weight
-            anchor = member.interval.anchor if member.placed_at is not None else None
-            if anchor is not None and member.placed_at < anchor and start <= anchor < start + DAY_S:
-                slots[(anchor - start) // SLOT_S] += (
-                    member.weight
-                )  # the anchor counts, though no run is there
+            for instant in counted_without_a_run(member):
+                if start <= instant < start + DAY_S:
+                    slots[(instant - start) // SLOT_S] += member.weight
     return slots
+
+
+def counted_without_a_run(member: Member) -> list[Instant]:
+    """An anchor ahead counts, though no run is there; so does the phase before it, from the start
+    of the slot of the move."""
+    if member.placed_at is None or member.interval.anchor is None:
+        return []
+    anchor, every_s = member.interval.anchor, member.interval.every_s
+    if anchor <= member.placed_at:
+        return []
+    if every_s % DAY_S == 0 and member.timing.zone != "UTC":
+        return [anchor]
+    since = member.placed_at // SLOT_S * SLOT_S
+    return list(range(anchor, since - 1, -every_s))

@@ -1,6 +1,7 @@
 """A rebalance: which schedules may move, how far, that it helps, and that execution equals
 preview."""
 
+import random
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
@@ -226,7 +227,9 @@ def test_half_to_one_and_a_half_intervals_lie_between_old_and_new_phase(
         first = runs_between(after, cluster.now, far)[0]
         assert first == move.proposed_time
         assert first > cluster.now + PRE_SCHEDULE_S
-        if ran := runs_between(member, cluster.now - every_s - HOUR_S, cluster.now + 1):
+        assert member.placed_at is not None
+        since = max(cluster.now - every_s - HOUR_S, member.placed_at + 1)  # before, it had no phase
+        if ran := runs_between(member, since, cluster.now + 1):
             assert every_s <= 2 * (first - ran[-1]) <= 3 * every_s
         else:
             assert first <= cluster.now + every_s
@@ -235,7 +238,55 @@ def test_half_to_one_and_a_half_intervals_lie_between_old_and_new_phase(
             assert local >= NIGHT.start_s or local < NIGHT.end_s
 
 
+@any_cluster
+@given(clusters(), st.integers(0, 2 * HOUR_S))
+def test_and_so_they_do_when_one_rebalance_follows_another(cluster: Cluster, later_s: int) -> None:
+    load = loaded(cluster)
+    last_runs = {
+        member.key: member.placed_at for member in cluster.members if member.placed_at is not None
+    }
+    begun = {key: at + 1 for key, at in last_runs.items()}
+    for now in (cluster.now, cluster.now + later_s):
+        load.advance(now)
+        for key, since in begun.items():
+            ran = runs_between(load.members[key], since, now + 1)
+            last_runs[key] = ran[-1] if ran else last_runs[key]
+            begun[key] = now + 1
+        plan = plan_of(load, now, last_runs=last_runs)
+        for move in plan.moves:
+            every_s = load.members[move.key].interval.every_s
+            assert every_s <= 2 * (move.proposed_time - last_runs[move.key]) <= 3 * every_s
+        carry_out(load, plan, now)
+        for move in plan.moves:
+            after, far = load.members[move.key], move.proposed_time + 1
+            assert runs_between(after, now + 1, far) == [move.proposed_time]
+
+
 # --- by name ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("into_the_slot_s", [0, 100, 433, 850])
+def test_frequent_schedules_move_at_any_time_of_a_slot(into_the_slot_s: int) -> None:
+    """Their last runs lie in the current slot: moved, they must not seem to leave it empty."""
+    now = A_MORNING_IN_MARCH // (15 * MINUTE_S) * (15 * MINUTE_S) + into_the_slot_s
+    rng = random.Random(7)
+    load = LoadMap(now)
+    for n in range(200):
+        for every_s in (5 * MINUTE_S, HOUR_S):
+            anchor = now - DAY_S - rng.randrange(every_s)
+            weight = rng.choice([1, 1, 3])
+            load.put(every(every_s, key=f"ns/{every_s}-{n}", anchor=anchor, weight=weight))
+    before = load.distribution(now)
+
+    plan = plan_of(load, now)
+    carry_out(load, plan, now)
+
+    after = load.distribution(now)
+    assert (after.distribution_score, after.slots) == (plan.projected_score, plan.projected.slots)
+    assert after.distribution_score >= before.distribution_score
+    assert after.busiest_minute.starts < before.busiest_minute.starts
+    assert after.busiest_minute.starts <= 1.06 * after.busiest_minute.bound
+    assert any("/300-" in move.key for move in plan.moves)
 
 
 def test_a_herd_is_spread() -> None:
