@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 HARNESS := $(BIN)/python -m tests.cluster.harness
 PYTEST_FLAGS ?=
 # One computes, the others wait for clusters (tests/side_by_side.py): for two cores, and enough for more.
-WORKERS ?= 3
+WORKERS ?= 4
 
 .DEFAULT_GOAL := help
 .PHONY: help test test-unit test-sim test-chart test-all test-newer-python lint format bench cluster cluster-down run image e2e sim crds chart clean

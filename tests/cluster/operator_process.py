@@ -187,6 +187,10 @@ class OperatorProcess:
         """The lines of the present process about one kind of event."""
         return [line for line in self.lines() if line.get("event") == event]
 
+    def knows_of_its_end(self, schedule: str) -> bool:
+        """Whether it has been told that this schedule (namespace/name) is deleted."""
+        return any(line["schedule"] == schedule for line in self.events("schedule removed"))
+
     def text(self) -> str:
         """The log of the present process, as it is."""
         with self.log.open("rb") as log:

@@ -390,13 +390,11 @@ def test_with_a_schedule_its_jobs_and_pods_go(stage: Stage) -> None:
     try:
         world.create(ns, "short", interval=every(1), jobTemplate=template(fate="hang"))
         eventually(lambda: world.jobs(ns)[1:], "two Jobs that run")
-        known = stage.operator.metrics()["evenkeel_schedules"]
 
         stage.kubectl("delete", "sj", "short", "-n", ns, "--timeout=90s")
 
         eventually(
-            lambda: stage.operator.metrics()["evenkeel_schedules"] < known,
-            "the operator knows of it",
+            lambda: stage.operator.knows_of_its_end(f"{ns}/short"), "the operator knows of it"
         )
         gone_at = time.time()
         eventually(lambda: not world.jobs(ns), "its Jobs are gone", within_s=GARBAGE_PATIENCE_S)

@@ -69,7 +69,6 @@ def test_created_anew_under_the_same_name_it_is_another_schedule(world: World, n
 def test_nothing_starts_while_it_is_being_deleted_in_the_foreground(
     world: World, ns: str, running: OperatorProcess
 ) -> None:
-    known = running.metrics()["evenkeel_schedules"]
     job = eventually(lambda: world.jobs(ns), "its Job")[0]["metadata"]["name"]
     # A Job that does not go holds its owner back.
     path = f"{BATCH}/namespaces/{ns}/jobs/{job}"
@@ -77,7 +76,7 @@ def test_nothing_starts_while_it_is_being_deleted_in_the_foreground(
 
     world.call("DELETE", f"{GROUP}/namespaces/{ns}/scheduledjobs/it?propagationPolicy=Foreground")
 
-    eventually(lambda: running.metrics()["evenkeel_schedules"] < known, "the operator knows of it")
+    eventually(lambda: running.knows_of_its_end(f"{ns}/it"), "the operator knows of it")
     eventually(
         lambda: names(world.jobs(ns)) == [job],
         "all but one Job are gone",
