@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 from tests.bench._measure import percentile
-from tests.people import as_a_set, people
+from tests.people import A_FIFTH, as_a_set, one_by_one, people
 
 from evenkeel.balance import (
     Limits,
@@ -159,13 +159,24 @@ def arrival_rows(count: int) -> Iterator[dict[str, Any]]:
 
 
 def rebalance_rows(count: int) -> Iterator[dict[str, Any]]:
-    now = A_MORNING_IN_MARCH
+    """Without any protection; and as in operation, where it holds a third of them back and the plan
+    says what that costs."""
+    now, later = A_MORNING_IN_MARCH, A_MORNING_IN_MARCH + 2 * DAY_S
     given = members(count, daily=False, weighted=True, seed=4)
-    for text, load in (
-        ("placed by hash", placed(given, now, observe=True)),
-        ("placed by load", placed(given, now)),
+    as_written = [each.member for each in people(count, seed=4, fixed_share=A_FIFTH)]
+    by_hash = one_by_one(as_written, now, observe=True)
+    free = Limits(PRE_SCHEDULE_S)
+    usual = Limits(PRE_SCHEDULE_S, cooldown_s=HOUR_S, protection_window_s=HOUR_S / 2)
+    for text, load, at, limits in (
+        ("placed by hash", placed(given, now, observe=True), now, free),
+        ("placed by load", placed(given, now), now, free),
+        ("as people write them, in operation", by_hash, later, usual),
     ):
-        rounds = [timed_ms(lambda load=load: rebalanced(load, now)) for _ in range(3)]
+
+        def work(load: LoadMap = load, at: Instant = at, limits: Limits = limits) -> None:
+            plan_rebalance(load, at, limits)
+
+        rounds = [timed_ms(work) for _ in range(3)]
         yield {
             "name": f"rebalance {count:,}, {text}",
             "value": round(statistics.median(rounds), 1),

@@ -293,7 +293,8 @@ def members_rhythm(members: Sequence[Member], start: Instant, slots: int) -> Rhy
     beyond = BeyondRuns()
     for member in members:
         before = seconds_before_first_run(member, start)
-        beyond.add_some(member, before, sign=1)
+        if len(before):
+            beyond.add_some(member, before, sign=1)
         folded = folded_second(member, start) if slots == WEEK_SLOTS else None
         if folded is not None:
             beyond.add_some(member, np.array([folded]), sign=1)
