@@ -306,10 +306,12 @@ def is_worse(day: DayLoad, present: DayLoad) -> bool:
 
 def is_less_even(day: DayLoad, present: DayLoad) -> bool:
     """Whether the busiest slot has more load than at present, or the slots are less even. A run
-    that leaves the picture lowers the mean, and that alone is no reason to refuse a plan."""
+    that leaves the picture lowers the mean, and one that begins later in its slot has more load in
+    the next: neither alone is a reason to refuse a plan."""
     lasting = bool(present.later.any())
     then, now = (_relative_unevenness(each, lasting=lasting) for each in (day, present))
-    return int(day.work.max()) > int(present.work.max()) or then > now
+    higher = int(day.work.max()) > int(present.work.max())
+    return (higher and peak_to_mean(day.work) > peak_to_mean(present.work)) or then > now
 
 
 def _relative_unevenness(day: DayLoad, *, lasting: bool) -> float:

@@ -289,6 +289,24 @@ def test_frequent_schedules_move_at_any_time_of_a_slot(into_the_slot_s: int) -> 
     assert any("/300-" in move.key for move in plan.moves)
 
 
+@pytest.mark.parametrize("lasts_s", [0, 100, 1000])
+def test_a_plan_for_frequent_schedules_that_last_can_be_confirmed(lasts_s: int) -> None:
+    """A run that begins later in its slot has more load in the next one."""
+    now = A_MORNING_IN_MARCH
+    load = LoadMap(now)
+    for n in range(40):
+        anchor = now // (5 * MINUTE_S) * (5 * MINUTE_S) - DAY_S + n
+        member = every(5 * MINUTE_S, key=f"ns/{n:02}", anchor=anchor)
+        load.put(replace(member, lasts_s=lasts_s))
+    plan = plan_of(load, now)
+    assert plan.projected.busiest_minute.starts < plan.current.busiest_minute.starts
+
+    found = confirm(plan, load, now, Limits(PRE_SCHEDULE_S))
+
+    assert isinstance(found, Plan)
+    assert found.moves == plan.moves
+
+
 def test_a_herd_is_spread() -> None:
     load = herd(24)
     plan = plan_of(load, A_MORNING_IN_MARCH)

@@ -14,7 +14,7 @@ from evenkeel.balance import Plan, Stale
 from evenkeel.core import effects, moving, route
 from evenkeel.core.messages import PreviewRebalance, Rebalance, Shutdown
 from evenkeel.core.schedule import life
-from evenkeel.model import Instant, JobState, Schedule
+from evenkeel.model import Instant, JobState, MissedRuns, Schedule
 from evenkeel.resource.record import EMPTY, Placed
 from evenkeel.settings import Settings
 
@@ -111,6 +111,38 @@ def test_a_confirmed_plan_is_carried_out_as_it_was_shown():
         assert instant(world.statuses[uid]["nextRunTime"]) == move.proposed_time
         assert world.statuses[uid]["placement"]["load"] == move.load
     assert world.scheduler.state.load.distribution(int(world.now)) == done.projected
+
+
+@pytest.mark.parametrize("crashes_after_s", [None, 0, 20])
+def test_what_a_new_phase_has_before_the_move_never_runs(crashes_after_s):
+    """Their anchors stand before the current slot, so that they count in all of it."""
+    world = World(Settings(loop_interval_s=10))
+    crowd = [
+        every(300, offset_s=None, name=f"j{n:02}", missed_runs=MissedRuns.ALL) for n in range(20)
+    ]
+    began = instant("10:00")
+    for n, each in enumerate(crowd):
+        placed = Placed(anchor=began + n, every_s=300, placed_at=began, slot=40, reason="placed")
+        world.see(replace(each, created=began), replace(EMPTY, placed=placed, mark=began))
+    world.run_until("11:07")
+    for fact in list(world.jobs.values()):
+        world.change(fact, state=JobState.SUCCEEDED, finished=int(world.now))
+    plan = rebalance(world)
+    assert isinstance(plan, Plan)
+    now = int(world.now)
+    before = [move for move in plan.moves if move.new_anchor + 300 <= now]
+    assert before
+    if crashes_after_s is not None:
+        world.crash(for_s=crashes_after_s)
+
+    world.run_until("11:25")
+
+    until = instant("11:25")
+    for move in before:
+        name = move.key.partition("/")[2]
+        ran = [instant(due) for due in world.started(name) if instant(due) > now]
+        assert ran == list(range(move.proposed_time, until + 1, 300))
+        assert set(world.counts(name)) <= {"succeeded"}
 
 
 def test_a_rebalance_is_counted_logged_and_told():
