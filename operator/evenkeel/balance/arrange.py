@@ -123,8 +123,15 @@ def _rhythm_after(load: LoadMap, moves: Sequence[Move], now: Instant, slots: int
         at_anchor(member, move.new_anchor, now) for member, move in zip(before, moves, strict=True)
     ]
     rhythm = load.rhythm_day() if slots == DAY_SLOTS else load.rhythm_week()
-    rest = rhythm.minus(members_rhythm(before, load.start, slots))
-    return rest.plus(members_rhythm(after, load.start, slots))
+    return _exchanged(rhythm, before, after, load.start, slots)
+
+
+def _exchanged(
+    rhythm: Rhythm, before: Sequence[Member], after: Sequence[Member], start: Instant, slots: int
+) -> Rhythm:
+    """The rhythm with some members as they are after their moves."""
+    rest = rhythm.minus(members_rhythm(before, start, slots))
+    return rest.plus(members_rhythm(after, start, slots))
 
 
 def _shortest_first(load: LoadMap, ranges: Mapping[str, MoveRange], now: Instant) -> list[Seat]:
@@ -181,8 +188,7 @@ def _seats(
         moved = [seat for seat in seats if seat.moves]
         before = [seat.member for seat in moved]
         after = [at_anchor(seat.member, seat.first - seat.every_s, now) for seat in moved]
-        day = day.minus(members_rhythm(before, load.start, DAY_SLOTS))
-        day = day.plus(members_rhythm(after, load.start, DAY_SLOTS))
+        day = _exchanged(day, before, after, load.start, DAY_SLOTS)
     if short:
         seats += _find(load.start, short, ranges, day, wish)
     return seats

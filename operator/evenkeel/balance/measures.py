@@ -11,14 +11,12 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
+from evenkeel.balance.day_load import MINUTE_S, Ints
 from evenkeel.balance.nouns import Busiest, Concurrency, Member
 from evenkeel.balance.runs import Members, Runs
 from evenkeel.model import DAY_S, Instant
 
-Ints = npt.NDArray[np.int64]
 Counts = npt.NDArray[np.integer]
-
-MINUTE_S = 60
 
 NAMED_AT_MOST = 10
 """Schedules named behind a busy minute. More would fill a screen, and a message."""

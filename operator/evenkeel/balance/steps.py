@@ -10,15 +10,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from evenkeel.balance.convert import Conversion
+from evenkeel.balance.day_load import Ints
 from evenkeel.balance.measures import by_minute
 from evenkeel.balance.nouns import DAY_SLOTS, Member
 from evenkeel.balance.runs import Members
 from evenkeel.model import DAY_S, SLOT_S, Instant
-
-Ints = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

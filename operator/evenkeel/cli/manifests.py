@@ -21,10 +21,10 @@ from evenkeel import balance
 from evenkeel.balance import LoadMap, Member, place
 from evenkeel.cli import show
 from evenkeel.clock import SystemClock
-from evenkeel.core.schedule.expect import expected_s
+from evenkeel.core.schedule import expect
 from evenkeel.core.schedule.phase import still_fits
 from evenkeel.errors import BadField
-from evenkeel.model import Concurrency, Instant, Interval, Schedule, Weigh
+from evenkeel.model import Instant, Interval, Schedule, Weigh
 from evenkeel.resource import manifest
 from evenkeel.resource.manifest import Live
 from evenkeel.resource.weight import weight_of
@@ -316,19 +316,15 @@ def member_of(given: GivenSet, schedule: Schedule, *, placed_at: Instant | None 
 
 
 def lasts_s_of(given: GivenSet, schedule: Schedule) -> int:
-    """How long a run of this schedule is expected to last, as the operator reckons: where runs do
-    not overlap, at most one interval."""
+    """How long a run of this schedule counts as load, as the operator reckons."""
     live = given.live.get(schedule.key)
     if given.lasts_s is not None:
         lasts_s = given.lasts_s
     elif live is None or Settings().placement_duration == "Ignore":
         return 0
     else:
-        lasts_s = expected_s(live.expected_s, live.durations)
-    rule = schedule.timing.rule
-    if isinstance(rule, Interval) and schedule.concurrency is not Concurrency.ALLOW:
-        return min(lasts_s, rule.every_s)
-    return lasts_s
+        lasts_s = expect.expected_s(live.expected_s, live.durations)
+    return expect.counted_s(schedule, lasts_s)
 
 
 def dues_of(member: Member) -> DueTimes:

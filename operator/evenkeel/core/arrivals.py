@@ -16,16 +16,13 @@ from evenkeel.balance.arrivals import SOON_S
 from evenkeel.core import route
 from evenkeel.core.effects import ImproveSet, Observed
 from evenkeel.core.messages import SetImproved
-from evenkeel.core.placing import follow_up, load
+from evenkeel.core.placing import MOVES_PER_STEP, follow_up, load
 from evenkeel.core.schedule import phase
 from evenkeel.core.state import State
 
 IMPROVED_AT_MOST = 20_000
 """The search for ten thousand takes 4 s of a processor, beside the loop that has runs to start.
 Larger sets stay as they were placed, one by one; a rebalance can move them later."""
-
-MOVES_PER_STEP = 20
-"""As in a rebalance: with all in one step, what is due meanwhile would wait for a second."""
 
 
 def go_on(state: State) -> None:

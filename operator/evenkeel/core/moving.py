@@ -24,7 +24,7 @@ from evenkeel.core.messages import (
     RebalanceConfirmed,
     RebalancePlanned,
 )
-from evenkeel.core.placing import follow_up, load
+from evenkeel.core.placing import MOVES_PER_STEP, follow_up, load
 from evenkeel.core.schedule import phase
 from evenkeel.core.schedule.entry import Entry
 from evenkeel.core.state import Moving, State
@@ -35,9 +35,6 @@ PLANS_LIMIT = 20
 INLINE_PLACED = 300
 """With more, the search and the proof are made away from the loop: for ten thousand they take two
 seconds and a fifth of one."""
-
-MOVES_PER_STEP = 20
-"""A move costs 0.2 ms: with all in one step, what is due meanwhile would wait for a second."""
 
 ANOTHER = "another rebalance is being carried out; ask for a new preview"
 ARRIVING = (

@@ -1,11 +1,13 @@
 """How long the next run of a schedule is expected to last: learned from those that succeeded. Pure.
 
-`life` tells of each run that succeeded, `accept` of what a status gave back. The balance counts the
-expected time as load. It chooses no phase again: a schedule stays where it was placed.
+`life` tells of each run that succeeded, `accept` of what a status gave back. `core.placing` and the
+commands that read manifests ask how long a run counts as load. Nothing here chooses a phase again:
+a schedule stays where it was placed.
 """
 
 from collections.abc import Sequence
 
+from evenkeel.model import Concurrency, Interval, Schedule
 from evenkeel.resource.record import DURATIONS_COUNT, LONGEST_RUN_S, Record
 
 ENOUGH = 3
@@ -34,6 +36,15 @@ def expected_s(kept_s: int, durations: Sequence[int]) -> int:
     off_s = abs(found_s - kept_s)
     same = kept_s > 0 and (off_s <= ROUNDING_S or off_s * FIFTH < kept_s)
     return kept_s if same else found_s
+
+
+def counted_s(schedule: Schedule, lasts_s: int) -> int:
+    """How long a run counts as load that lasts so long: where no two runs are there at once, one
+    interval at most."""
+    rule = schedule.timing.rule
+    if isinstance(rule, Interval) and schedule.concurrency is not Concurrency.ALLOW:
+        return min(lasts_s, rule.every_s)
+    return lasts_s
 
 
 def _median(durations: Sequence[int]) -> int:
