@@ -284,8 +284,8 @@ class Operator:
                 self.errands.check_template(effect)
             case effects.ConfirmTime():
                 self.errands.confirm_time(effect)
-            case effects.WriteStatus(uid=uid):
-                self.status_sync.dirty(uid)
+            case effects.WriteStatus(uid=uid, awaited=awaited):
+                self.status_sync.dirty(uid, awaited=awaited)
             case effects.Forget(uid=uid):
                 self.status_sync.forget(uid)
                 self.errands.forget(uid)

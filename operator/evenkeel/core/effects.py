@@ -80,6 +80,9 @@ class WriteStatus:
     """This schedule's status has changed; take the document when there is time to send it."""
 
     uid: str
+    awaited: bool = False
+    """The stored status speaks of no spec or of an older one: somebody who has just applied this
+    one waits for what becomes of it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,5 +1,8 @@
 """Write statuses behind: at most one merge patch per schedule and second, creates first.
 
+The first status of a spec goes before all others, and before creates: somebody has just applied
+that spec and waits for the answer. AWAITED_A_SECOND bounds how many do.
+
 The document is taken when there is time to send it, so what waits is a set of uids and needs no
 bound of its own. Namespaces take turns, and a write that hangs delays those of its own namespace
 alone. A write that fails is tried again, later each time. Launching never waits for a write, except
@@ -30,6 +33,10 @@ LAG_LIMIT_S = 40.0
 """Creates go first, but not for ever: in a herd the mark may lag its create by at most 60 s. With
 20 s half of the statuses of ten thousand were written between their creates."""
 
+AWAITED_A_SECOND = 50
+"""First statuses of a spec that go before creates. A thousand ScheduledJobs that are applied at
+once must not make the runs of others late."""
+
 BUSY_PAUSE_S = 0.05
 """Between two looks whether creates have been sent."""
 
@@ -54,6 +61,8 @@ A_PAGE = Reply(502, b'{"message": "that was a proxy\'s page, no answer of the AP
 
 Documents = Callable[[str], tuple[str, str, Document, int] | None]
 Write = Coroutine[Any, Any, None]
+Lanes = dict[str, dict[str, None]]
+"""Schedules that may be written now, by namespace; the namespace whose turn it is first."""
 
 
 @dataclass(slots=True)
@@ -101,8 +110,13 @@ class StatusSync:
         self._waiting: dict[str, float] = {}
         """Schedules to be written, and since when. Each stands in its namespace's lane, or is
         paced, or its last write is still under way."""
-        self._lanes: dict[str, dict[str, None]] = {}
-        """Schedules that may be written now, by namespace; the namespace whose turn it is first."""
+        self._lanes: Lanes = {}
+        self._awaited: set[str] = set()
+        """Schedules that wait, and whose stored status speaks of no spec or of an older one."""
+        self._awaited_lanes: Lanes = {}
+        """Those of them that may be written now; each stands in `_lanes` as well."""
+        self._awaited_until = float("-inf")
+        """Up to here the second's AWAITED_A_SECOND are used."""
         self._paced: list[tuple[float, str]] = []
         """A heap of schedules that may be written later, by when."""
         self._is_paced: set[str] = set()
@@ -140,15 +154,21 @@ class StatusSync:
         """How many things are kept, by what they are."""
         return {
             "statuses that wait": len(self._waiting),
+            "first statuses that wait": len(self._awaited),
             "times of writes": len(self._written_at),
             "failed writes": len(self._failures),
             "versions": len(self._versions),
             "stored revisions": len(self._stored),
         }
 
-    def dirty(self, uid: str) -> None:
-        """The status of this schedule has changed."""
+    def dirty(self, uid: str, *, awaited: bool = False) -> None:
+        """The status of this schedule has changed. `awaited`: what is stored speaks of no spec or
+        of an older one."""
+        if awaited:
+            self._awaited.add(uid)
         if uid in self._waiting:
+            if awaited and uid not in self._writing:
+                self._queue(uid)
             return
         self._wait(uid, since=self._clock.monotonic())
         if self._spawn is not None and len(self._waiting) <= FEW:
@@ -238,7 +258,10 @@ class StatusSync:
         """Put a schedule into its lane, now or as soon as another patch of it may be sent."""
         may_at = self._written_at.get(uid, float("-inf")) + EVERY_S
         if self._stopping or may_at <= self._clock.monotonic():
-            self._lanes.setdefault(self._unstored[uid].ns, {})[uid] = None
+            ns = self._unstored[uid].ns
+            self._lanes.setdefault(ns, {})[uid] = None
+            if uid in self._awaited:
+                self._awaited_lanes.setdefault(ns, {})[uid] = None
             self._arrived.set()
         elif uid not in self._is_paced:
             self._is_paced.add(uid)
@@ -247,13 +270,15 @@ class StatusSync:
 
     def _take(self, uid: str) -> None:
         """A schedule waits no longer."""
+        self._awaited.discard(uid)
         if self._waiting.pop(uid, None) is None:
             return
         ns = self._unstored[uid].ns
-        lane = self._lanes.get(ns, {})
-        lane.pop(uid, None)
-        if not lane:
-            self._lanes.pop(ns, None)
+        for lanes in (self._lanes, self._awaited_lanes):
+            lane = lanes.get(ns, {})
+            lane.pop(uid, None)
+            if not lane:
+                lanes.pop(ns, None)
 
     def _begin(self, spawn: Callable[[Write], object]) -> float:
         """Begin the writes that may begin; how long to rest then."""
@@ -263,8 +288,9 @@ class StatusSync:
                 return pause_s
             ns = self._unstored[uid].ns
             self._take(uid)
-            if ns in self._lanes:
-                self._lanes[ns] = self._lanes.pop(ns)  # to the end: others come first next time
+            for lanes in (self._lanes, self._awaited_lanes):
+                if ns in lanes:
+                    lanes[ns] = lanes.pop(ns)  # to the end: others come first next time
             # From here on, not from when its task begins: it must not be begun twice.
             self._writing[uid] = asyncio.get_running_loop().create_future()
             spawn(self._write_in(self._places.take(ns), uid))
@@ -276,6 +302,12 @@ class StatusSync:
         if not self._stopping and self._closed_until > now:
             return None, self._closed_until - now
         busy = not self._stopping and self._busy()
+        if self._awaited_lanes and self._awaited_until <= now:
+            for ns, lane in self._awaited_lanes.items():
+                if self._places.free_for(ns) and not self._gate.closed_s(WHAT, ns):
+                    used = max(self._awaited_until, now - 1.0)
+                    self._awaited_until = used + 1.0 / AWAITED_A_SECOND
+                    return next(iter(lane)), 0.0
         if busy and now - next(iter(self._waiting.values()), now) < LAG_LIMIT_S:
             return None, BUSY_PAUSE_S  # not even the one that has waited longest
         for ns, lane in self._lanes.items():

@@ -134,6 +134,8 @@ class Condition:
 class Memory:
     """What a status gives back after a restart."""
 
+    generation: int = 0
+    """The spec that it speaks of; 0: no operator has written it yet."""
     mark: Instant | None = None
     timing: Timing | None = None
     timing_since: Instant | None = None
@@ -156,7 +158,6 @@ class Memory:
 class Shown:
     """What a status tells people beside that; nothing is read back from it."""
 
-    generation: int
     state: str
     schedule_text: str | None = None
     images: str | None = None

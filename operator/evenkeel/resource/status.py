@@ -76,6 +76,7 @@ def parse(raw: object, *, version: str = "") -> Memory:
     internal = _mapping(status.get("internal"))
     timing = _mapping(internal.get("timing"))
     return Memory(
+        generation=_count(status.get("observedGeneration")),
         mark=rfc3339.read(internal.get("mark")),
         timing=timing_from_fields(timing.get("fields")),
         timing_since=rfc3339.read(timing.get("since")),
@@ -111,7 +112,7 @@ def render(memory: Memory, shown: Shown, *, ns: str) -> dict[str, Any]:
     """The whole status; a field that has no value is null, so that a merge patch removes it."""
     record = memory.record
     return {
-        "observedGeneration": shown.generation,
+        "observedGeneration": memory.generation,
         "state": shown.state,
         "scheduleText": shown.schedule_text,
         "images": shown.images,

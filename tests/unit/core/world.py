@@ -80,6 +80,7 @@ class World:
     deleted: list[effects.DeleteJob] = field(default_factory=list)
     looked_at: list[effects.LookAtPods] = field(default_factory=list)
     checks: list[effects.CheckTemplate] = field(default_factory=list)
+    asked: list[effects.WriteStatus] = field(default_factory=list)
     rows: list[effects.RunEnded | effects.SpanEnded] = field(default_factory=list)
     began: list[effects.RunBegan] = field(default_factory=list)
     told: list[effects.KubeEvent] = field(default_factory=list)
@@ -312,6 +313,7 @@ class World:
             effects.Withdraw: self.withdraw,
             effects.LookAtPods: self.looked_at,
             effects.CheckTemplate: self.checks,
+            effects.WriteStatus: self.asked,
             effects.RunEnded: self.rows,
             effects.SpanEnded: self.rows,
             effects.RunBegan: self.began,

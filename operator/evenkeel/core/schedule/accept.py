@@ -44,6 +44,7 @@ def begin(turn: Turn, seen: Schedule | Rejection, memory: Memory, *, revision: i
     entry.mark = believed.mark
     entry.settled_mark = min(believed.mark or 0, turn.second)
     entry.storing.version = believed.version
+    entry.storing.told_generation = believed.generation
     if believed.timing is not None:
         _use_timing(entry, believed.timing, since=believed.timing_since or turn.second)
         entry.rewind(max(entry.since, entry.resumed_at or 0, believed.mark or 0))

@@ -88,6 +88,8 @@ class Storing:
     """Revision and mark of the document taken last."""
     stored_mark: Instant = 0
     """The mark of the status that is known to be stored."""
+    told_generation: int = 0
+    """The newest spec of which a status is stored, or was asked to be stored before others."""
 
 
 @dataclass(slots=True)

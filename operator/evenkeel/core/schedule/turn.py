@@ -89,10 +89,13 @@ class Turn:
 
     def dirty(self, entry: Entry) -> None:
         """The status is to be written: at most one patch per schedule and second."""
-        known = entry.storing.revision > entry.storing.written
-        entry.storing.revision += 1
-        if not known:
-            self.emit(WriteStatus(entry.uid))
+        storing = entry.storing
+        known = storing.revision > storing.written
+        awaited = storing.told_generation != entry.generation
+        storing.revision += 1
+        storing.told_generation = entry.generation
+        if awaited or not known:
+            self.emit(WriteStatus(entry.uid, awaited))
 
     def retry_later(self, run: Run, *, delay_s: float) -> None:
         """A run's next try, after a delay by the monotonic clock."""

@@ -37,6 +37,7 @@ def document(entry: Entry, *, now: float) -> Document:
     active = [run for run in entry.runs.values() if run.has_job]
     mark = entry.mark or 0
     memory = Memory(
+        generation=entry.generation,
         mark=entry.mark,
         timing=entry.timing,
         timing_since=entry.since,
@@ -58,7 +59,6 @@ def document(entry: Entry, *, now: float) -> Document:
     if entry.rejection is not None:  # the timing kept beside it is one that the user has replaced
         text = f"refused: {entry.rejection.reason}"
     shown = Shown(
-        generation=entry.generation,
         state=state_of(entry),
         schedule_text=text,
         images=", ".join(entry.schedule.images) or None if entry.schedule else None,
