@@ -131,6 +131,7 @@ def _limits(outcome: Outcome, sizes: dict[str, int]) -> dict[str, int]:
         "launcher: creates in flight": due_just_now,
         "launcher: withdrawn creates": 0,
         "status sync: statuses that wait": schedules,
+        "status sync: first statuses that wait": schedules,
         "status sync: times of writes": schedules,
         "status sync: failed writes": 0,
         "status sync: versions": schedules,

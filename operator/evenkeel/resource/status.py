@@ -118,30 +118,21 @@ def render(memory: Memory, shown: Shown, *, ns: str) -> dict[str, Any]:
         "images": shown.images,
         "nextRunTime": _show(shown.upcoming[0] if shown.upcoming else None),
         "nextLocal": shown.next_local,
-        "upcoming": [rfc3339.show(due) for due in shown.upcoming],
+        "upcoming": [rfc3339.show(due) for due in shown.upcoming] or None,
         "lastScheduleTime": _show(record.last_schedule),
         "lastSuccessfulTime": _show(record.last_success),
         "lastFailureTime": _show(record.last_failure),
         "lastResult": record.last_result or None,
-        "active": [_show_active(ref, ns) for ref in memory.active],
+        "active": [_show_active(ref, ns) for ref in memory.active] or None,
         "activeCount": shown.active_count,
-        "recent": [_show_recent(row) for row in record.recent],
+        "recent": [_show_recent(row) for row in record.recent] or None,
         "consecutiveFailures": record.consecutive_failures,
         "counts": {name: record.counts.get(name, 0) for name in COUNTED},
         "countsSince": _show(record.counts_since),
         "pause": memory.pause and _show_pause(memory.pause),
         "placement": memory.placed and _show_placed(memory.placed, record.expected_s),
         "conditions": show_conditions(memory.conditions),
-        "internal": {
-            "mark": _show(memory.mark),
-            "timing": _show_timing(memory.timing, memory.timing_since),
-            "suspendedSince": _show(memory.suspended_since),
-            "resumedAt": _show(memory.resumed_at),
-            "waiting": [_show_waiting(row) for row in memory.waiting[:WAITING_COUNT]],
-            "unnamedActive": memory.unnamed_active or None,
-            "durations": list(record.durations) or None,
-            "templateHash": memory.template_hash or None,
-        },
+        "internal": _show_internal(memory),
     }
 
 
@@ -166,6 +157,20 @@ def show_conditions(conditions: Mapping[str, Condition]) -> list[dict[str, Any]]
 
 
 _OURS = frozenset(ConditionType)
+
+
+def _show_internal(memory: Memory) -> dict[str, Any] | None:
+    internal = {
+        "mark": _show(memory.mark),
+        "timing": _show_timing(memory.timing, memory.timing_since),
+        "suspendedSince": _show(memory.suspended_since),
+        "resumedAt": _show(memory.resumed_at),
+        "waiting": [_show_waiting(row) for row in memory.waiting[:WAITING_COUNT]] or None,
+        "unnamedActive": memory.unnamed_active or None,
+        "durations": list(memory.record.durations) or None,
+        "templateHash": memory.template_hash or None,
+    }
+    return internal if any(value is not None for value in internal.values()) else None
 
 
 def _waiting(row: Mapping[str, Any]) -> WaitingRun | None:

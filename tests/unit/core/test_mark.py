@@ -14,7 +14,7 @@ from evenkeel.resource.record import WAITING_COUNT
 
 def waiting(world: World) -> dict[str, str]:
     """Due times that the stored status says wait, and why."""
-    rows = world.status()["internal"]["waiting"]
+    rows = world.status()["internal"].get("waiting", [])
     return {clock(rfc3339.read(row["due"])): row["reason"] for row in rows}
 
 

@@ -46,7 +46,7 @@ def living(world: World) -> set[RunId]:
 def waiting_rows(world: World) -> dict[tuple[str, str], str]:
     return {
         (clock(rfc3339.read(row["due"])), row["kind"]): row["reason"]
-        for row in world.status()["internal"]["waiting"]
+        for row in world.status()["internal"].get("waiting", [])
     }
 
 
@@ -98,7 +98,7 @@ def test_rows_of_both_kinds_come_back_after_a_restart(reason: str) -> None:
     world = World(answering=lambda _: Verdict.HELD).see(SEEN).run_until("10:02:10")
     attempt = 2 if reason == "retrying" else 1
     row = {"due": rfc3339.show(DUE), "kind": "q0abcdef", "attempt": attempt, "reason": reason}
-    world.statuses[SEEN.uid]["internal"]["waiting"].append(row)
+    world.statuses[SEEN.uid]["internal"].setdefault("waiting", []).append(row)
     world.crash(for_s=2)
     assert {SCHEDULED, REQUESTED} <= living(world)
     rows = waiting_rows(world)

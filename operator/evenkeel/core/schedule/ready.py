@@ -1,4 +1,5 @@
-"""Whether a schedule is ready, told from its other conditions. Pure.
+"""Whether a schedule is ready, told from its other conditions; and what a condition says where
+nothing went wrong. Pure.
 
 Ready and Stalled follow kstatus, by which Helm, Flux, Argo CD and `kubectl wait` judge: they wait
 while Ready is Unknown, and give up once Stalled is True. A failed, missed or skipped run never
@@ -19,6 +20,24 @@ DECIDE_READY = (
 
 DEFECTS = (ConditionReason.INTERNAL_ERROR, ConditionReason.NEXT_NOT_LATER)
 """Reasons of Degraded that are no fault of the user's."""
+
+_SAYS: Mapping[tuple[str, str], str] = {
+    (ConditionType.READY, ConditionReason.SCHEDULED): "The spec is accepted.",
+    (ConditionType.SCHEDULE_ACCEPTED, ConditionReason.ACCEPTED): "The schedule is accepted.",
+    (ConditionType.TEMPLATE_ACCEPTED, ConditionReason.ACCEPTED): (
+        "The API server accepts a Job of this template."
+    ),
+    (ConditionType.ACTIVE, ConditionReason.SCHEDULED): "Jobs are created when runs are due.",
+    (ConditionType.ACTIVE, ConditionReason.SUSPENDED): "spec.suspend is true.",
+    (ConditionType.ACTIVE, ConditionReason.ENDED): "The schedule has no due time any more.",
+    (ConditionType.DEGRADED, ConditionReason.AS_EXPECTED): "Nothing keeps Jobs from being created.",
+}
+
+
+def sentence(kind: str, reason: str) -> str:
+    """What a condition says that has nothing else to say: `kubectl describe` shows no empty
+    message."""
+    return _SAYS.get((kind, reason), "")
 
 
 def readiness(conditions: Mapping[str, Condition]) -> tuple[str, str, str]:

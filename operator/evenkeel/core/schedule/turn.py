@@ -11,7 +11,7 @@ from typing import Any
 from evenkeel.core.agenda import Agenda, Start
 from evenkeel.core.effects import Effect, KubeEvent, Log, WriteStatus
 from evenkeel.core.schedule.entry import Entry
-from evenkeel.core.schedule.ready import DECIDE_READY, readiness
+from evenkeel.core.schedule.ready import DECIDE_READY, readiness, sentence
 from evenkeel.core.schedule.run import Run
 from evenkeel.model import Instant
 from evenkeel.reasons import ConditionReason, ConditionType, EventReason
@@ -82,6 +82,7 @@ class Turn:
     ) -> None:
         old = entry.conditions.get(kind)
         since = old.since if old and old.status == status else self.second
+        message = message or sentence(kind, reason)
         new = Condition(status, reason, message[:SENTENCE_LIMIT], since, entry.generation)
         if new != old:
             entry.conditions[kind] = new

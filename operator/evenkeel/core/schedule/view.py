@@ -7,6 +7,7 @@ again, because a status that is about to be stored must tell both.
 from evenkeel import rfc3339
 from evenkeel.core.messages import Document
 from evenkeel.core.schedule.entry import Entry
+from evenkeel.core.schedule.ready import sentence
 from evenkeel.core.schedule.run import Run
 from evenkeel.model import Instant, JobRef
 from evenkeel.reasons import ConditionReason, ConditionType
@@ -115,7 +116,7 @@ def _say_whether_ended(entry: Entry, *, now: float) -> None:
     if old is None or (old.status, old.reason) != (status, reason):
         since = old.since if old and old.status == status else int(now)
         entry.conditions[ConditionType.ACTIVE] = Condition(
-            status, reason, "", since, entry.generation
+            status, reason, sentence(ConditionType.ACTIVE, reason), since, entry.generation
         )
 
 
