@@ -81,6 +81,7 @@ sim: $(VENV)/ready ## simulate: SEEDS=5000 FIRST=20000 many, SEED=123 one again
 
 crds: $(VENV)/ready ## write crds/ and the chart's part of it from the models
 	@$(BIN)/python -m evenkeel.resource.crd > crds/scheduledjobs.evenkeel.dev.yaml
+	@$(BIN)/python -m evenkeel.resource.crd hash > operator/evenkeel/resource/schema_hash.py
 	@$(BIN)/python -m tests.chart.generate
 
 chart: crds ## write all that is generated in charts/evenkeel

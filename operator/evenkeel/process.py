@@ -6,6 +6,7 @@ and statuses unwritten.
 """
 
 import asyncio
+import math
 import signal
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -18,6 +19,7 @@ from evenkeel.clock import Clock, SystemClock
 from evenkeel.errors import CannotStart
 from evenkeel.kube import credentials
 from evenkeel.kube.client import KubeClient
+from evenkeel.kube.crd_schema import CrdSchema
 from evenkeel.kube.listener import ScheduleListener
 from evenkeel.kube.surroundings import check_surroundings
 from evenkeel.kube.watch import KopfThread
@@ -104,15 +106,24 @@ async def operating(kubeconfig: Path | None, settings: Settings) -> AsyncIterato
         )
         operator.pruner.see = listener.see
         operator.status_sync.seen_version = listener.version
+        schema = CrdSchema(api)
+        operator.metrics.gauge(
+            "evenkeel_crd_schema_match",
+            "Whether the CRD in the cluster is that of this operator; NaN: it cannot be told",
+            lambda: math.nan if schema.matches is None else float(schema.matches),
+        )
         kopf_thread.start()
         running = asyncio.create_task(operator.run())
-        pulse = asyncio.create_task(_measure_lag(clock, operator.metrics.pulse_s.observe))
+        beside = [
+            asyncio.create_task(_measure_lag(clock, operator.metrics.pulse_s.observe)),
+            asyncio.create_task(schema.run()),
+        ]
         try:
             yield operator
         finally:
-            pulse.cancel()
-            running.cancel()
-            await asyncio.gather(pulse, running, return_exceptions=True)
+            for task in (running, *beside):
+                task.cancel()
+            await asyncio.gather(running, *beside, return_exceptions=True)
             await asyncio.to_thread(kopf_thread.stop)
 
 

@@ -24,10 +24,12 @@ from tests.unit.resource.cases import TEMPLATE
 from evenkeel.kube import credentials
 from evenkeel.kube.api import MERGE_PATCH, Api, Reply, jobs_path, schedules_path
 from evenkeel.kube.client import KubeClient
+from evenkeel.kube.crd_schema import CrdSchema
 from evenkeel.kube.pruner import METADATA_ONLY
 from evenkeel.resource.crd import NOT_SEEN_YET
 from evenkeel.resource.job import LABEL_UID
 from evenkeel.resource.names import API_VERSION, KIND
+from evenkeel.resource.schema_hash import SCHEMA_HASH
 
 Json = dict[str, Any]
 NOBODY = "00000000-0000-0000-0000-000000000000"
@@ -541,6 +543,14 @@ class TestARealServer(Contract):
         async with KubeClient(load, timeout_s=10, connections=8) as client:
             self.api = client
             yield
+
+    async def test_the_schema_that_is_served_names_its_hash(self) -> None:
+        """An API server publishes the schema of a CRD some seconds after it has taken the CRD."""
+        schema = CrdSchema(self.api)
+        until = time.monotonic() + 60
+        while await schema.look() is None and time.monotonic() < until:
+            await asyncio.sleep(0.5)
+        assert await schema.look() == SCHEMA_HASH
 
 
 def job(name: str, **labels: str) -> Json:

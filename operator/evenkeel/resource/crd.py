@@ -2,9 +2,12 @@
 
 `crds/scheduledjobs.evenkeel.dev.yaml` holds this output, and a test fails when they differ. The
 schema comes from `v1alpha1`, `v1alpha1_status`, `rules` and `template_schema`. The operator does
-not import this module.
+not import this module, which takes a second: `python -m evenkeel.resource.crd hash` prints the
+module `schema_hash`, by which the operator knows the CRD that it was built with.
 """
 
+import hashlib
+import json
 import sys
 from typing import Any, TextIO
 
@@ -23,6 +26,14 @@ HEADER = """\
 # Generated from operator/evenkeel/resource; do not edit. To write it again:
 #   make crds
 """
+
+HASH_MODULE = """\
+\"\"\"Generated from `crd`; do not edit. To write it again: make crds\"\"\"
+
+SCHEMA_HASH = "{hash}"
+"""
+
+DESCRIPTION = "Creates Jobs on a schedule and keeps the load even."
 
 COLUMNS: tuple[tuple[str, str, str, str], ...] = (
     ("Schedule", "string", ".status.scheduleText", "When it runs"),
@@ -60,7 +71,17 @@ NOT_SEEN_YET: Json = {
 
 
 def crd() -> Json:
-    """The whole manifest."""
+    """The whole manifest. The description of its schema names the schema's hash."""
+    return _crd(f"{DESCRIPTION} Schema {schema_hash()}.")
+
+
+def schema_hash() -> str:
+    """Of everything in the manifest but the hash itself."""
+    manifest = json.dumps(_crd(DESCRIPTION), sort_keys=True)
+    return hashlib.sha256(manifest.encode()).hexdigest()[:12]
+
+
+def _crd(description: str) -> Json:
     return {
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
@@ -76,12 +97,12 @@ def crd() -> Json:
                 "categories": ["evenkeel", "all"],
             },
             "scope": "Namespaced",
-            "versions": [_version()],
+            "versions": [_version(description)],
         },
     }
 
 
-def _version() -> Json:
+def _version(description: str) -> Json:
     columns = [_column(column, wide=False) for column in COLUMNS]
     columns += [_column(column, wide=True) for column in WIDE_COLUMNS]
     return {
@@ -93,7 +114,7 @@ def _version() -> Json:
         "schema": {
             "openAPIV3Schema": {
                 "type": "object",
-                "description": "Creates Jobs on a schedule and keeps the load even.",
+                "description": description,
                 "required": ["spec"],
                 "properties": {
                     "apiVersion": {"type": "string"},
@@ -142,4 +163,7 @@ def render(out: TextIO) -> None:
 
 
 if __name__ == "__main__":
-    render(sys.stdout)
+    if sys.argv[1:] == ["hash"]:
+        sys.stdout.write(HASH_MODULE.format(hash=schema_hash()))
+    else:
+        render(sys.stdout)

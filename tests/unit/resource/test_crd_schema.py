@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 from tests.unit.resource.cases import Json
 
-from evenkeel.resource.crd import COLUMNS, WIDE_COLUMNS, crd, render
+from evenkeel.resource.crd import COLUMNS, WIDE_COLUMNS, crd, render, schema_hash
+from evenkeel.resource.schema_hash import SCHEMA_HASH
 from evenkeel.resource.structural import NotStructuralError, structural
 from evenkeel.resource.yaml12 import load_all
 
@@ -61,6 +62,13 @@ def test_the_file_in_crds_is_what_the_models_say() -> None:
     written = io.StringIO()
     render(written)
     assert FILE.read_text() == written.getvalue(), "run: python -m evenkeel.resource.crd > crds/..."
+
+
+def test_the_operator_knows_the_schema_that_it_was_built_with() -> None:
+    """`make crds` writes the hash again."""
+    assert schema_hash() == SCHEMA_HASH
+    described = crd()["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["description"]
+    assert described.endswith(f" Schema {SCHEMA_HASH}.")
 
 
 def test_the_file_reads_as_what_was_generated() -> None:
