@@ -82,6 +82,7 @@ class Operator:
             clock,
             in_flight=settings.creates_in_flight,
             announce=lambda uid, revision: self.status_sync.write_now(uid, revision),
+            strict=settings.strict_templates,
             gate=gate,
             count=metrics.create_answered,
             fail=self.fail,
@@ -110,6 +111,7 @@ class Operator:
             busy=busy,
             gate=gate,
             min_interval_s=settings.min_interval_s,
+            strict=settings.strict_templates,
             fail=self.fail,
         )
         self.events = Events(api, clock, busy=busy, gate=gate, dropped=metrics.events_dropped.inc)

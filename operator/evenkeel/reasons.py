@@ -109,6 +109,8 @@ class ConditionReason(enum.StrEnum):
 
     # what keeps runs from being created
     NAME_TAKEN = "NameTaken"
+    UNKNOWN_FIELD = "UnknownField"
+    """The template has a field that the API server does not know."""
     DENIED_BY_ADMISSION = "DeniedByAdmission"
     QUOTA_EXCEEDED = "QuotaExceeded"
     FORBIDDEN = "Forbidden"

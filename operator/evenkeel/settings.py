@@ -82,6 +82,11 @@ class Settings(pydantic.BaseModel):
     """A shorter interval is refused: to create Jobs more often costs the cluster more than the
     runs."""
 
+    strict_templates: bool = True
+    """A Job whose template has a field that the API server does not know is refused. Otherwise the
+    API server drops the field and only warns: a mistyped `command` runs what the image does by
+    itself."""
+
     placement_mode: Literal["Balance", "Observe"] = "Balance"
     """With Observe the phase is a hash of the name, and the reason says which phase the load would
     have chosen: for trying the operator out."""
@@ -191,6 +196,8 @@ def load(
         if first["type"] in _NUMBER_MISTAKES:
             seconds = any(_name_in_file(name) == where for name in _FIELDS_IN_SECONDS)
             message = f"write a plain number{' of seconds' if seconds else ''}, such as 30"
+        elif first["type"] in ("bool_parsing", "bool_type"):
+            message = "write true or false"
         elif first["type"] == "tuple_type":
             message = "write a list, such as [shop, web]"
         elif first["type"] == "literal_error":

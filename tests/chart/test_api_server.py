@@ -19,10 +19,12 @@ from tests.cluster.harness.helm import CHART, Helm
 from tests.cluster.world import eventually
 from tests.unit.resource.cases import TEMPLATE
 
+from evenkeel.resource.crd import crd
+
 CRD = "scheduledjobs.evenkeel.dev"
 CRDS = CHART.parents[1] / "crds"
 SERVICE_MONITOR = Path(__file__).parent / "servicemonitor-crd.yaml"
-OURS = "Creates Jobs on a schedule and keeps the load even."
+OURS = crd()["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["description"]
 STATUS = "--subresource=status"
 NEWER = "Creates Jobs on a schedule."
 

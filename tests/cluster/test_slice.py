@@ -107,6 +107,10 @@ def apply(stage: Stage) -> None:
             "interval": every(3600, first_in=FIRST_IN_S),
             "jobTemplate": template(fate="fail"),
         },
+        "mistyped": {
+            "interval": every(3600, first_in=FIRST_IN_S),
+            "jobTemplate": template(pod={"hostNetwok": True}),
+        },
         "suspended": {"interval": every(2, first_in=0), "suspend": True},
         "idle": {"schedule": "0 0 1 1 *", "timeZone": "Europe/Berlin"},
     }
@@ -379,6 +383,62 @@ def test_a_template_that_no_job_can_have_is_a_condition(stage: Stage) -> None:
 
     assert 'valid values: "OnFailure", "Never"' in refused["message"]
     assert world.condition(ns, "no-policy", "ScheduleAccepted")["status"] == "True"
+
+
+def test_a_mistyped_field_is_told_at_once_and_its_run_fails(stage: Stage) -> None:
+    world, ns = stage.world, stage.ns
+    sentence = 'unknown field "spec.jobTemplate.spec.template.spec.hostNetwok"'
+
+    stage.kubectl("wait", "--for=condition=Stalled", "sj/mistyped", "-n", ns, "--timeout=60s")
+    stage.kubectl("wait", "--for=condition=Ready", "sj/idle", "-n", ns, "--timeout=60s")
+    assert world.condition(ns, "mistyped", "TemplateAccepted")["message"] == sentence
+    assert world.condition(ns, "mistyped", "Ready")["message"] == f"jobTemplate: {sentence}"
+    assert world.status(ns, "mistyped")["state"] == "Refused"
+
+    (row,) = eventually(lambda: world.recent(ns, "mistyped"), "its run ends")
+    assert (row["state"], row["reason"]) == ("failed", "refused")
+    assert world.jobs(ns, "mistyped") == []
+    events = eventually(lambda: world.events(ns, "mistyped", "FailedCreate"), "an Event")
+    assert sentence in events[0]["message"]
+
+
+def test_without_strict_templates_a_mistyped_field_is_a_warning(
+    stage: Stage, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    world, cluster = stage.world, stage.world.cluster
+    ns = world.namespace("slice-lenient")
+    directory = tmp_path_factory.mktemp("lenient")
+    spec = {"at": once(due_in=15), "jobTemplate": template(pod={"hostNetwok": True})}
+    settings = {"STRICT_TEMPLATES": "false"}
+    try:
+        # Together with the strict one, which serves all namespaces, it would be a race.
+        with (
+            stage.operator.paused(),
+            operator(
+                cluster.kubeconfig,
+                directory=directory,
+                settings=settings,
+                flags=["--namespace", ns],
+            ) as lenient,
+        ):
+            world.create(ns, "lenient", **spec)
+            warned = eventually(
+                lambda: (
+                    (found := world.condition(ns, "lenient", "TemplateAccepted"))["status"]
+                    and found
+                ),
+                "its template is looked at",
+            )
+            assert (warned["status"], warned["reason"]) == ("True", "Accepted")
+            assert (
+                'unknown field "spec.jobTemplate.spec.template.spec.hostNetwok"'
+                in (warned["message"])
+            )
+            eventually(lambda: world.jobs(ns, "lenient"), "its Job is created")
+            (line,) = lenient.events("template accepted with warnings")
+            assert line["schedule"] == f"{ns}/lenient"
+    finally:
+        world.leave([ns])
 
 
 # --- deleting -----------------------------------------------------------------------------------

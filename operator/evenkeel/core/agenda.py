@@ -54,7 +54,14 @@ class ProveTemplate:
     uid: str
 
 
-AnyTask = Task | ReadAgain | ProveTemplate
+@dataclass(frozen=True, slots=True)
+class ProofDeadline:
+    """The status of a schedule waits for the proof of its template no longer."""
+
+    uid: str
+
+
+AnyTask = Task | ReadAgain | ProveTemplate | ProofDeadline
 
 _Entry = tuple[float, int, AnyTask]
 

@@ -15,6 +15,7 @@ from evenkeel.core import messages
 from evenkeel.core.agenda import (
     DeletionDeadline,
     PendingDeadline,
+    ProofDeadline,
     ProveTemplate,
     ReadAgain,
     Start,
@@ -63,12 +64,13 @@ OF_ONE_SCHEDULE: dict[type[Message], Callable[[Turn, Entry, Any], None]] = {
 }
 """Who handles what is said of one schedule, which its uid names."""
 
-TASKS: dict[type[Task | ProveTemplate], Callable[[Turn, Entry, Any], None]] = {
+TASKS: dict[type[Task | ProveTemplate | ProofDeadline], Callable[[Turn, Entry, Any], None]] = {
     Start: start.start,
     PendingDeadline: jobs.pending_deadline,
     DeletionDeadline: jobs.deletion_deadline,
     UnwantedExpired: creates.unwanted_expired,
     ProveTemplate: template.prove_again,
+    ProofDeadline: template.proof_deadline,
 }
 """Who handles what was put on the agenda."""
 
@@ -80,7 +82,7 @@ def message(state: State, said: Any) -> None:
     call(state, uid, OF_ONE_SCHEDULE[type(said)], said)
 
 
-def task(state: State, come: Task | ProveTemplate) -> None:
+def task(state: State, come: Task | ProveTemplate | ProofDeadline) -> None:
     """The moment of a task has come."""
     uid = come.run.uid if isinstance(come, Task) else come.uid
     call(state, uid, TASKS[type(come)], come)

@@ -160,6 +160,12 @@ def jobs_path(ns: str = "", name: str = "") -> str:
     return _path(JOBS, ns, "jobs", name)
 
 
+def field_validation(strict: bool) -> dict[str, str]:
+    """The parameter of a create: what an unknown field in the body does. Without it the API server
+    would drop the field and create what is left."""
+    return {"fieldValidation": "Strict" if strict else "Warn"}
+
+
 def schedules_path(ns: str = "", name: str = "") -> str:
     """The ScheduledJobs of the cluster, those of a namespace, or one of them."""
     return _path(SCHEDULES, ns, PLURAL, name)

@@ -33,15 +33,24 @@ from evenkeel.core.messages import (
     TemplateChecked,
     TimeConfirmed,
 )
-from evenkeel.kube.api import Api, NoAnswer, NotSent, Reply, jobs_path, schedules_path
+from evenkeel.kube.api import (
+    Api,
+    NoAnswer,
+    NotSent,
+    Reply,
+    field_validation,
+    jobs_path,
+    schedules_path,
+)
 from evenkeel.kube.gate import Gate
 from evenkeel.kube.places import Places
 from evenkeel.kube.tasks import Fail, Tasks, reraise
 from evenkeel.log import log
 from evenkeel.model import JobFact, JobState, RunId, Schedule
 from evenkeel.reasons import ConditionReason, Reason
-from evenkeel.resource.job import LABEL_UID, is_watched, read_job, render
+from evenkeel.resource.job import LABEL_UID, is_watched, job_name, read_job, render
 from evenkeel.resource.read import read
+from evenkeel.resource.refusal import refusal, warnings
 from evenkeel.resource.status import parse
 
 TEMPLATE_CHECKS_A_SECOND = 10
@@ -93,10 +102,12 @@ class Errands:
         busy: Callable[[], bool],
         gate: Gate | None = None,
         min_interval_s: int = 10,
+        strict: bool = True,
         fail: Fail = reraise,
     ) -> None:
         self._api = api
         self._min_interval_s = min_interval_s
+        self._validation = field_validation(strict)
         self._inbox = inbox
         self._clock = clock
         self._busy = busy
@@ -326,16 +337,18 @@ class Errands:
     async def _check(self, ns: str, template_hash: str) -> None:
         while waiting := self._waiting_for(ns, template_hash):
             await self._my_turn()
+            run = RunId(waiting[0].uid, _FAR)
             reply = await self._call(
                 ns,
                 "POST",
                 jobs_path(ns),
                 places=self._dry_runs,
-                body=render(waiting[0], RunId(waiting[0].uid, _FAR)),
-                params={"dryRun": "All", "fieldValidation": "Strict"},
+                body=render(waiting[0], run),
+                params={"dryRun": "All", **self._validation},
             )
-            accepted, reason, message = judge(reply)
+            job = job_name(waiting[0].name, run)
             for schedule in self._waiting_for(ns, template_hash):
+                accepted, reason, message = judge(reply, job=job, schedule=schedule.name)
                 # A hint: there may be thousands, and the inbox must have room for creates' results.
                 self._inbox.hint(
                     ("template", schedule.uid),
@@ -343,7 +356,7 @@ class Errands:
                 )
                 if accepted is not None:
                     del self._wanted_template[schedule.uid]
-            if accepted is None:
+            if self._waiting_for(ns, template_hash):
                 await clock.sleep(clock.jitter(TEMPLATE_AGAIN_S))
         del self._proofs[ns, template_hash]
 
@@ -371,19 +384,23 @@ class Errands:
             await clock.sleep(0.01)
 
 
-def judge(reply: Reply | None) -> tuple[bool | None, ConditionReason, str]:
-    """What a dry run proves of a template. Only 400 and 422 say something about the template."""
+def judge(
+    reply: Reply | None, *, job: str, schedule: str
+) -> tuple[bool | None, ConditionReason, str]:
+    """What a dry run proves of a schedule's template. Only 400 and 422 say something about the
+    template. `job` is the name of the dry run, which no reader is to see: no Job has it."""
     if reply is None:
         return None, ConditionReason.NO_ANSWER, "the dry run got no answer"
     if not reply.from_api_server:
         message = f"the dry run got no answer of the API server: {reply.message}"
         return None, ConditionReason.NO_ANSWER, message
     if reply.ok:
-        warnings = reply.headers.get("Warning", "")
-        return True, ConditionReason.ACCEPTED, warnings[:512]
+        warned = warnings(reply.headers.get("Warning", ""))
+        return True, ConditionReason.ACCEPTED, warned.replace(job, schedule)
+    message = refusal(reply.json(), reply.message).replace(job, schedule)
     if reply.status in (400, 422) and "admission webhook" not in reply.message:
-        return False, ConditionReason.REFUSED, reply.message
-    return None, ConditionReason.NOT_PROVEN, reply.message
+        return False, ConditionReason.REFUSED, message
+    return None, ConditionReason.NOT_PROVEN, message
 
 
 def explain(pods: list[dict[str, Any]]) -> tuple[bool, Reason | None, str]:

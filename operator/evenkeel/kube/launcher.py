@@ -16,13 +16,14 @@ from evenkeel.core.effects import Launch, Prepare, Withdraw
 from evenkeel.core.inbox import Inbox
 from evenkeel.core.lanes import Lanes
 from evenkeel.core.messages import CreateResult, PutBack, Unanswered
-from evenkeel.kube.api import Api, NoAnswer, NotSent, Reply, jobs_path
+from evenkeel.kube.api import Api, NoAnswer, NotSent, Reply, field_validation, jobs_path
 from evenkeel.kube.gate import Gate
 from evenkeel.kube.places import Place, Places
 from evenkeel.kube.tasks import Fail, Tasks, reraise
 from evenkeel.model import JobFact, JobRef, RunId, Schedule, Verdict
 from evenkeel.reasons import ConditionReason as Why
 from evenkeel.resource.job import is_cron_jobs, job_name, read_job, render
+from evenkeel.resource.refusal import is_strict, refusal
 
 WHAT = "creates"
 
@@ -56,7 +57,8 @@ WARM_PATH = "/version"
 
 
 class Launcher:
-    """Runs on the scheduler's loop. `count` is told each verdict with its duration."""
+    """Runs on the scheduler's loop. `count` is told each verdict with its duration. `strict`: a
+    Job with a field that the API server does not know is refused, and not created without it."""
 
     def __init__(
         self,
@@ -66,6 +68,7 @@ class Launcher:
         *,
         in_flight: int,
         announce: Callable[[str, int], Awaitable[bool]],
+        strict: bool = True,
         gate: Gate | None = None,
         count: Callable[[Verdict, float | None], None] = lambda verdict, took_s: None,
         fail: Fail = reraise,
@@ -75,6 +78,7 @@ class Launcher:
         self._clock = clock
         self._in_flight = in_flight
         self._announce = announce
+        self._validation = field_validation(strict)
         self._count = count
         self._to_render: dict[tuple[RunId, int], Schedule] = {}
         self._rendering = False
@@ -261,7 +265,9 @@ class Launcher:
             return False
         sent_at, began = self._clock.now(), self._clock.monotonic()
         try:
-            reply = await self._api.call("POST", jobs_path(ref.ns), body=body)
+            reply = await self._api.call(
+                "POST", jobs_path(ref.ns), body=body, params=self._validation
+            )
         except NotSent as error:
             await self._tell(
                 effect, ref, Verdict.HELD, sent_at, Why.UNREACHABLE, f"API server: {error}"
@@ -287,6 +293,8 @@ class Launcher:
         if reply.ok:
             ref = JobRef(ref.ns, ref.name, uid)
         message = "" if reply.ok else reply.message  # the answer to a create is the whole Job
+        if verdict is Verdict.REFUSED:
+            message = refusal(reply.json(), message)
         await self._tell(effect, ref, verdict, sent_at, reason, message)
         return True
 
@@ -383,6 +391,8 @@ def classify(reply: Reply, uid: str) -> tuple[Verdict, Why | None]:
     message = reply.message
     if reply.status in (400, 403, 422) and "denied" in message and "admission" in message.lower():
         return Verdict.REFUSED, Why.DENIED_BY_ADMISSION
+    if reply.status == 400 and is_strict(message):
+        return Verdict.REFUSED, Why.UNKNOWN_FIELD
     if reply.status in (400, 413, 415, 422):
         return Verdict.REFUSED, Why.INVALID
     if reply.status == 403:

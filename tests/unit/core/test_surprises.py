@@ -16,6 +16,7 @@ from evenkeel.core import messages, route
 from evenkeel.core.agenda import (
     DeletionDeadline,
     PendingDeadline,
+    ProofDeadline,
     ProveTemplate,
     Start,
     UnwantedExpired,
@@ -76,6 +77,7 @@ TASKS: dict[type, Provoke] = {
     DeletionDeadline: at_once(DeletionDeadline(RUN, 1)),
     UnwantedExpired: at_once(UnwantedExpired(RUN, 1)),
     ProveTemplate: at_once(ProveTemplate(REPORT.uid)),
+    ProofDeadline: at_once(ProofDeadline(REPORT.uid)),
 }
 
 FUNCTIONS: dict[str, tuple[Any, str, Provoke]] = {

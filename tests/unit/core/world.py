@@ -60,6 +60,8 @@ class World:
     now: float = field(default_factory=lambda: float(instant("10:00")))
     monotonic: float = 1000.0
     answering: Answering = created
+    proves: bool = True
+    """Whether each dry run of a template is accepted at once."""
     writes: bool = True
     """Whether statuses get stored at once."""
     schedules: dict[str, Schedule | Rejection] = field(default_factory=dict)
@@ -336,6 +338,11 @@ class World:
                     self.scheduler.inbox.hint(fact.ref.uid, messages.JobGone(fact))
             case effects.FindJob():
                 self._find(effect)
+            case effects.CheckTemplate(schedule=seen) if self.proves:
+                checked = messages.TemplateChecked(
+                    seen.uid, seen.template_hash, True, ConditionReason.ACCEPTED, ""
+                )
+                self.scheduler.inbox.hint(("template", seen.uid), checked)
             case effects.WriteStatus(uid=uid):
                 if self.writes:
                     self.write(uid)

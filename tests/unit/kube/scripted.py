@@ -147,6 +147,7 @@ def launcher(
     in_flight: int = 48,
     mark: bool = True,
     mark_takes_s: float = 0.0,
+    strict: bool = True,
     counted: list[Verdict] | None = None,
 ) -> Launcher:
     """A launcher that reports to the desk; `mark` says whether the mark can be written."""
@@ -159,7 +160,15 @@ def launcher(
         if counted is not None:
             counted.append(verdict)
 
-    return Launcher(api, desk.inbox, clock, in_flight=in_flight, announce=announce, count=count)
+    return Launcher(
+        api,
+        desk.inbox,
+        clock,
+        in_flight=in_flight,
+        announce=announce,
+        strict=strict,
+        count=count,
+    )
 
 
 def virtually(scenario: Callable[[SimulatedClock], Coroutine[Any, Any, None]]) -> None:

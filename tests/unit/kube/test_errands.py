@@ -26,9 +26,17 @@ from evenkeel.kube.errands import Errands, explain, judge
 from evenkeel.model import JobRef, JobState
 from evenkeel.resource.job import render
 
-STRICT = 'strict decoding error: unknown field "spec.backofLimit"'
-RESTART_POLICY = 'spec.template.spec.restartPolicy: Required value: valid values: "OnFailure"'
+DRY_RUN = "report-68374080"
+STRICT = (
+    'Job in version "v1" cannot be handled as a Job: strict decoding error: unknown field '
+    '"spec.backofLimit"'
+)
+RESTART_POLICY = (
+    f'Job.batch "{DRY_RUN}" is invalid: spec.template.spec.restartPolicy: Required value: valid '
+    'values: "OnFailure"'
+)
 WARNING = '299 - "would violate PodSecurity \\"restricted:latest\\""'
+BY_POLICY = f'admission webhook "x" denied the request: Job shop/{DRY_RUN} has no owner'
 
 DRY_RUNS = {
     "it is accepted": (CREATED, True, "Accepted", ""),
@@ -36,14 +44,26 @@ DRY_RUNS = {
         Reply(201, b'{"kind": "Job"}', {"Warning": WARNING}),
         True,
         "Accepted",
-        WARNING,
+        'would violate PodSecurity "restricted:latest"',
     ),
-    "an unknown field": (status(400, "BadRequest", STRICT), False, "Refused", STRICT),
+    "an unknown field": (
+        status(400, "BadRequest", STRICT),
+        False,
+        "Refused",
+        'unknown field "spec.jobTemplate.spec.backofLimit"',
+    ),
     "a missing restartPolicy": (
         status(422, "Invalid", RESTART_POLICY),
         False,
         "Refused",
-        RESTART_POLICY,
+        "spec.jobTemplate.spec.template.spec.restartPolicy: Required value: valid values: "
+        '"OnFailure"',
+    ),
+    "a policy names the schedule, and not the dry run": (
+        status(400, "BadRequest", BY_POLICY),
+        None,
+        "NotProven",
+        'admission webhook "x" denied the request: Job shop/report has no owner',
     ),
     "a quota says nothing of the template": (
         status(403, "Forbidden", "exceeded quota: q"),
@@ -79,7 +99,7 @@ DRY_RUNS = {
     ("reply", "accepted", "reason", "message"), DRY_RUNS.values(), ids=DRY_RUNS
 )
 def test_what_a_dry_run_proves_of_a_template(reply, accepted, reason, message):
-    assert judge(reply) == (accepted, reason, message)
+    assert judge(reply, job=DRY_RUN, schedule="report") == (accepted, reason, message)
 
 
 def pod(phase="Pending", *, states=(), conditions=()):
@@ -349,7 +369,7 @@ def test_a_proxys_page_is_no_list_of_pods(page):
 @a_proxys_page
 def test_a_proxys_page_proves_no_template(page):
     api, reports = run([page, CREATED], CheckTemplate(SEEN))
-    assert judge(page)[0] is None
+    assert judge(page, job=DRY_RUN, schedule="report")[0] is None
     assert [report.accepted for report in reports] == [True]
     assert len(api.calls) == 2
 

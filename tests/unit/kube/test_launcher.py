@@ -3,6 +3,7 @@
 import asyncio
 from dataclasses import replace
 
+import pytest
 from tests.builders import edited, every, instant
 from tests.unit.kube.scripted import CREATED, OK, Desk, ScriptedApi, launcher, status, virtually
 
@@ -18,6 +19,18 @@ def launches(count: int, name: str = "report") -> list[Launch]:
     return [
         Launch(RunId(SEEN.uid, instant("10:01") + k), 1, every(60, name=name)) for k in range(count)
     ]
+
+
+@pytest.mark.parametrize(("strict", "asked"), [(True, "Strict"), (False, "Warn")])
+def test_a_create_says_what_becomes_of_fields_that_the_api_server_does_not_know(strict, asked):
+    desk, api = Desk(), ScriptedApi([CREATED])
+
+    async def scenario(clock):
+        launcher(api, clock, desk, strict=strict).launch(launches(1)[0])
+        await asyncio.sleep(1)
+
+    virtually(scenario)
+    assert api.calls[0].params == {"fieldValidation": asked}
 
 
 def test_creates_in_flight_are_bounded():

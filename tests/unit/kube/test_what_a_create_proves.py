@@ -41,6 +41,16 @@ TABLE = {
         Verdict.REFUSED,
         "Invalid",
     ),
+    "a field that the API server does not know": (
+        status(
+            400,
+            "BadRequest",
+            'Job in version "v1" cannot be handled as a Job: strict decoding error: unknown field '
+            '"spec.template.spec.containers[0].comand"',
+        ),
+        Verdict.REFUSED,
+        "UnknownField",
+    ),
     "restartPolicy is missing": (
         status(
             422,

@@ -100,6 +100,7 @@ def _reject(turn: Turn, entry: Entry, rejection: Rejection) -> None:
     _take_defect_back(turn, entry)
     turn.condition(entry, ConditionType.ACTIVE, "False", ConditionReason.NOT_ACCEPTED, sentence)
     turn.dirty(entry)
+    turn.show(entry)
     turn.event(entry, EventReason.REFUSED, f"{reason}: {sentence}", warning=True)
     turn.log("schedule rejected", level="warning", schedule=entry.key, sentence=sentence)
 
@@ -115,6 +116,7 @@ def accept(turn: Turn, entry: Entry, schedule: Schedule, facts: Iterable[JobFact
     if refused is not None and refused.generation == schedule.generation:
         return  # it could not be placed: tried again at each list, it would be told each time
     entry.schedule, entry.rejection = schedule, None
+    template.await_proof(turn, entry, schedule)
     entry.retry = schedule.retry
     entry.pause_after = schedule.pause_after_failures
     entry.generation = schedule.generation

@@ -1,5 +1,7 @@
 """What creates prove of runs: their Job exists, is somebody else's, is refused, held, or undone."""
 
+from dataclasses import replace
+
 from evenkeel import rfc3339
 from evenkeel.core.agenda import UnwantedExpired
 from evenkeel.core.effects import Observed
@@ -24,6 +26,10 @@ def answered(turn: Turn, entry: Entry, message: CreateResult) -> None:
     run = entry.living(message.run, message.attempt)
     if run is None:
         return
+    if message.reason is ConditionReason.UNKNOWN_FIELD and template.is_accepted(entry):
+        # In an upgrade one API server may know the field and another may not yet.
+        message = replace(message, verdict=Verdict.HELD)
+        template.prove_once_more(turn, entry)
     if message.verdict is not Verdict.HELD and entry.backoff.count:
         backoff.release(turn, entry)
     if run.stage is Stage.RUNNING and message.verdict not in (Verdict.CREATED, Verdict.ADOPTED):

@@ -90,6 +90,8 @@ class Storing:
     """The mark of the status that is known to be stored."""
     told_generation: int = 0
     """The newest spec of which a status is stored, or was asked to be stored before others."""
+    shown_from_m: float = 0.0
+    """Until then it is not written: the proof of the template is expected."""
 
 
 @dataclass(slots=True)
@@ -150,6 +152,8 @@ class Entry:
     record: Record = field(default_factory=Record)
     template_hash: str = ""
     conditions: dict[str, Condition] = field(default_factory=dict)
+    proof_until_m: float = 0.0
+    """Until then Ready is Unknown without a proof of the template."""
     proof_waits: bool = False
     """Its template was refused, and the agenda has a task that proves it again."""
     memory: Memory | None = None

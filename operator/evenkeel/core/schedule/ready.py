@@ -18,6 +18,8 @@ DECIDE_READY = (
 )
 """The conditions that decide whether a schedule is ready."""
 
+NOT_PROVEN_MESSAGE = "jobTemplate: the API server is being asked whether it accepts the template"
+
 DEFECTS = (ConditionReason.INTERNAL_ERROR, ConditionReason.NEXT_NOT_LATER)
 """Reasons of Degraded that are no fault of the user's."""
 
@@ -54,6 +56,8 @@ def readiness(conditions: Mapping[str, Condition]) -> tuple[str, str, str]:
     if accepted.status == "False":
         return "False", accepted.reason, accepted.message
     template = conditions.get(ConditionType.TEMPLATE_ACCEPTED)
-    if template is not None and template.status == "False":
+    if template is None:
+        return "Unknown", ConditionReason.NOT_PROVEN, NOT_PROVEN_MESSAGE
+    if template.status == "False":
         return "False", template.reason, f"jobTemplate: {template.message}"
     return "True", ConditionReason.SCHEDULED, ""

@@ -91,12 +91,21 @@ class Turn:
     def dirty(self, entry: Entry) -> None:
         """The status is to be written: at most one patch per schedule and second."""
         storing = entry.storing
-        known = storing.revision > storing.written
-        awaited = storing.told_generation != entry.generation
+        asked = storing.revision > storing.written and storing.told_generation == entry.generation
         storing.revision += 1
-        storing.told_generation = entry.generation
-        if awaited or not known:
-            self.emit(WriteStatus(entry.uid, awaited))
+        if not asked and self.monotonic >= storing.shown_from_m:
+            self._ask_write(entry)
+
+    def show(self, entry: Entry) -> None:
+        """A status that was held back is to be written now."""
+        entry.storing.shown_from_m = self.monotonic
+        if entry.storing.revision > entry.storing.written:
+            self._ask_write(entry)
+
+    def _ask_write(self, entry: Entry) -> None:
+        awaited = entry.storing.told_generation != entry.generation
+        entry.storing.told_generation = entry.generation
+        self.emit(WriteStatus(entry.uid, awaited))
 
     def retry_later(self, run: Run, *, delay_s: float) -> None:
         """A run's next try, after a delay by the monotonic clock."""

@@ -75,7 +75,8 @@ def state_of(entry: Entry) -> str:
     conditions = entry.conditions
     degraded = conditions.get(ConditionType.DEGRADED)
     active = conditions.get(ConditionType.ACTIVE)
-    if entry.rejection is not None:
+    template = conditions.get(ConditionType.TEMPLATE_ACCEPTED)
+    if entry.rejection is not None or (template is not None and template.status == "False"):
         return "Refused"
     if entry.schedule is None or not entry.taken_over:
         return NOT_SEEN_STATE
