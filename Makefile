@@ -9,7 +9,7 @@ PYTEST_FLAGS ?=
 WORKERS ?= 4
 
 .DEFAULT_GOAL := help
-.PHONY: help test test-unit test-sim test-chart test-all test-newer-python lint format bench cluster cluster-down run image e2e sim crds chart clean
+.PHONY: help test test-unit test-sim test-chart test-all test-newer-python conformance lint format bench cluster cluster-down run image e2e sim crds chart clean
 
 help: ## this list
 	@grep -E '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## /  \1\t/' | expand -t 22
@@ -75,6 +75,9 @@ test-newer-python: $(VENV)/ready ## units and the simulator on Python 3.13, from
 
 e2e: $(VENV)/ready ## real Pods on a real node
 	$(BIN)/python -m pytest tests/e2e $(PYTEST_FLAGS)
+
+conformance: $(VENV)/ready ## Kubernetes' own CronJob specs against ScheduledJobs; STOCK=1 against CronJobs
+	@$(BIN)/python -m tests.e2e.cronjob_specs $(if $(STOCK),--stock)
 
 sim: $(VENV)/ready ## simulate: SEEDS=5000 FIRST=20000 many, SEED=123 one again
 	$(BIN)/python -m tests.sim $(if $(SEED),--seed $(SEED)) $(if $(SEEDS),--seeds $(SEEDS)) $(if $(FIRST),--first $(FIRST))

@@ -70,7 +70,8 @@ def pytest_collection_finish(session: pytest.Session) -> None:
             _prepare("kwok")
         if "node_cluster" in wanted:
             _prepare("node")
-        for part in {"helm", "helm-docs", "registry"} & {name.replace("_", "-") for name in wanted}:
+        parts = {"cronjob-specs", "helm", "helm-docs", "registry"}
+        for part in parts & {name.replace("_", "-") for name in wanted}:
             with suppress(HarnessError):  # the fixture tells it to the tests that need it
                 build.built(part)
 
@@ -124,6 +125,11 @@ def helm() -> Helm:
 @pytest.fixture(scope="session")
 def helm_docs() -> Path:
     return build.built("helm-docs")
+
+
+@pytest.fixture(scope="session")
+def cronjob_specs() -> Path:
+    return build.built("cronjob-specs")
 
 
 @pytest.fixture

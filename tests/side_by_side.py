@@ -27,6 +27,7 @@ TOGETHER = {
         "tests/cluster/test_crd.py",
         "tests/cluster/test_harness.py",
         "tests/cluster/test_kind.py",
+        "tests/cluster/test_renaming_proxy.py",
         "tests/cluster/test_world.py",
         "tests/contract/",
     ),

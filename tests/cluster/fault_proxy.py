@@ -4,15 +4,13 @@
         proxy.rule = lambda call: Reset(after=True) if call.verb == "POST" else None
         with operator(proxy.kubeconfig, ...): ...
 
-It speaks plain HTTP to the operator and presents the administrator's certificate to the server.
-Runs on a loop and a thread of its own. Not guaranteed: upgrades of connections (exec, attach).
+The rest of it is loopback_proxy.py. Not guaranteed: upgrades of connections (exec, attach).
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -20,13 +18,9 @@ from pathlib import Path
 from typing import Any
 
 import aiohttp
-import yaml
 from aiohttp import web
 from tests.cluster.harness import Cluster
-
-from evenkeel.kube import credentials
-
-HOP_BY_HOP = {"connection", "transfer-encoding", "content-length", "content-encoding", "host"}
+from tests.cluster.loopback_proxy import HOP_BY_HOP, LoopbackProxy, end_to_end
 
 
 @dataclass(frozen=True)
@@ -80,67 +74,13 @@ Fault = Answer | Reset | Slow | Silent
 Rule = Callable[[Call], Fault | None]
 
 
-class FaultProxy:
+class FaultProxy(LoopbackProxy):
     def __init__(self, cluster: Cluster, directory: Path) -> None:
+        super().__init__(cluster, directory)
         self.rule: Rule = lambda call: None
         self.calls: list[Call] = []  # all that arrived, for looking at afterwards
-        self.kubeconfig = directory / "through-the-proxy.kubeconfig"
-        self._admin = credentials.load(cluster.kubeconfig)
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._started = threading.Event()
-        self._stop = asyncio.Event()
-        self._session: aiohttp.ClientSession | None = None
-        self._port = 0
-        self._thread = threading.Thread(target=self._run, name="fault-proxy")
 
-    def start(self) -> None:
-        self._thread.start()
-        assert self._started.wait(60), "the proxy does not listen"
-        self.kubeconfig.write_text(
-            yaml.safe_dump(
-                {
-                    "apiVersion": "v1",
-                    "kind": "Config",
-                    "current-context": "proxy",
-                    "contexts": [{"name": "proxy", "context": {"cluster": "proxy", "user": "me"}}],
-                    "clusters": [
-                        {"name": "proxy", "cluster": {"server": f"http://127.0.0.1:{self._port}"}}
-                    ],
-                    "users": [{"name": "me", "user": {}}],
-                }
-            )
-        )
-
-    def stop(self) -> None:
-        assert self._loop is not None
-        self._loop.call_soon_threadsafe(self._stop.set)
-        self._thread.join(60)
-        assert not self._thread.is_alive(), "the proxy does not end"
-
-    def _run(self) -> None:
-        with asyncio.Runner() as runner:  # it cancels what still hangs on a watch
-            runner.run(self._serve())
-
-    async def _serve(self) -> None:
-        self._loop = asyncio.get_running_loop()
-        app = web.Application(client_max_size=8 << 20)
-        app.router.add_route("*", "/{path:.*}", self._pass_on)
-        runner = web.AppRunner(app, access_log=None, handle_signals=False, shutdown_timeout=0.5)
-        await runner.setup()
-        site = web.TCPSite(runner, "127.0.0.1", 0)
-        async with aiohttp.ClientSession(
-            base_url=self._admin.server,
-            connector=aiohttp.TCPConnector(limit=0, ssl=self._admin.context or True),
-            timeout=aiohttp.ClientTimeout(total=None),
-            auto_decompress=False,
-        ) as self._session:
-            await site.start()
-            self._port = runner.addresses[0][1]
-            self._started.set()
-            await self._stop.wait()
-            await runner.cleanup()
-
-    async def _pass_on(self, request: web.Request) -> web.StreamResponse:
+    async def answer(self, request: web.Request) -> web.StreamResponse:
         call = Call(request.method, request.path, dict(request.query))
         self.calls.append(call)
         fault = self.rule(call)
@@ -149,15 +89,11 @@ class FaultProxy:
                 return _answer(fault)
             case Reset(after=False):
                 return _reset(request)
-        assert self._session is not None
-        headers = {
-            key: text for key, text in request.headers.items() if key.lower() not in HOP_BY_HOP
-        }
-        async with self._session.request(
+        async with self.server.request(
             request.method,
             request.rel_url,
             data=await request.read() or None,
-            headers=headers,
+            headers=end_to_end(request.headers),
         ) as answer:
             match fault:
                 case Answer():

@@ -95,6 +95,10 @@ def test_a_pod_runs_to_its_end_and_its_log_can_be_read(stage: Stage) -> None:
 
     assert (run["state"], run["due"]) == ("succeeded", stage.at)
     assert stage.world.counts(stage.ns, "greets") == {"succeeded": 1}
+    status = stage.world.status(stage.ns, "greets")
+    (job,) = stage.world.jobs(stage.ns, "greets")
+    assert status["lastScheduleTime"] == stage.at
+    assert status["lastSuccessfulTime"] == job["status"]["completionTime"]
     pod = stage.pod("greets")
     assert pod["status"]["phase"] == "Succeeded"
     assert stage.kubectl("logs", pod["metadata"]["name"]) == f"hello, due at {stage.at}\n"

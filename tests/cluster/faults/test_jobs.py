@@ -119,6 +119,11 @@ def test_a_job_deleted_by_hand_is_lost_and_frees_its_place(world: World, ns: str
     eventually(lambda: world.counts(ns, "it").get("lost") == 1, "it is lost")
     [successor] = eventually(lambda: world.jobs(ns), "a later run takes its place")
     assert due(successor) > due(job), "a run was launched twice"
+    eventually(
+        lambda: [each["name"] for each in world.status(ns, "it")["active"]] == names([successor]),
+        "status.active names the later Job alone",
+    )
+    eventually(lambda: world.events(ns, "it", "MissingJob"), "its owner is told, as CronJob's is")
 
 
 @scene(lambda world, ns: None)

@@ -95,6 +95,14 @@ PARTS = {
         link=_KUBERNETES_LINK,
         usual=False,
     ),
+    # Kubernetes' own specs of CronJob (tests/e2e/cronjob_specs.py).
+    "cronjob-specs": Part(
+        version=KUBERNETES,
+        about="4 to 6 minutes",
+        module=Path(__file__).parent / "cronjob_specs",
+        link=_KUBERNETES_LINK,
+        usual=False,
+    ),
     "actionlint": Part(
         version="v1.7.12",
         about="half a minute",

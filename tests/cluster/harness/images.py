@@ -31,8 +31,13 @@ _ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64", "arm64": "arm64"}
 _APPLETS = ("cat", "date", "echo", "env", "false", "id", "ls", "sh", "sleep", "true", "wget")
 
 
-def busybox(directory: Path) -> Path:
-    """A shell and its tools; the sandbox's image as well."""
+def busybox(
+    directory: Path,
+    *,
+    names: Sequence[str] = (BUSYBOX, SANDBOX),
+    command: Sequence[str] = ("sleep", "2147483647"),
+) -> Path:
+    """A shell and its tools. By its usual names, for tests and for the sandboxes of Pods."""
     program = Path(packages.found("busybox") or "")
     if not program.is_file() or b"ld-linux" in program.read_bytes()[:4096]:
         raise HarnessError("a test image needs a static busybox: install busybox-static.")
@@ -49,8 +54,8 @@ def busybox(directory: Path) -> Path:
     return archive(
         root,
         directory / "busybox.tar",
-        names=[BUSYBOX, SANDBOX],
-        config={"Cmd": ["sleep", "2147483647"], "Env": ["PATH=/bin"]},
+        names=names,
+        config={"Cmd": list(command), "Env": ["PATH=/bin"]},
     )
 
 
