@@ -65,10 +65,12 @@ _LEVELS = {RunState.SUCCEEDED: "debug", RunState.MISSED: "warning"}
 class Operator:
     """The parts, joined. The simulator builds it on an `Api` and a `Clock` of its own."""
 
-    def __init__(self, api: Api, clock: Clock, settings: Settings) -> None:
+    def __init__(
+        self, api: Api, clock: Clock, settings: Settings, metrics: Metrics | None = None
+    ) -> None:
         self.settings = settings
         self.clock = clock
-        self.metrics = Metrics()
+        self.metrics = metrics or Metrics()
         self.scheduler = Scheduler(settings, stopwatch=clock.monotonic)
         self.ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._failure: BaseException | None = None

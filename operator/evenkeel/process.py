@@ -7,6 +7,7 @@ and statuses unwritten.
 
 import asyncio
 import math
+import resource
 import signal
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -16,21 +17,25 @@ from pathlib import Path
 from evenkeel import clock as clocks
 from evenkeel.app import Operator
 from evenkeel.clock import Clock, SystemClock
-from evenkeel.errors import CannotStart
+from evenkeel.core.messages import ResourceRemoved
 from evenkeel.kube import credentials
 from evenkeel.kube.client import KubeClient
 from evenkeel.kube.crd_schema import CrdSchema
 from evenkeel.kube.listener import ScheduleListener
+from evenkeel.kube.schedule_watch import ScheduleWatch
 from evenkeel.kube.surroundings import check_surroundings
-from evenkeel.kube.watch import KopfThread
 from evenkeel.log import log
 from evenkeel.settings import Settings
 from evenkeel.web.health import ALIVE_WITHIN_S, BEHIND_S, HealthServer, Signs
+from evenkeel.web.metrics import Metrics
 from evenkeel.when import zone_data_version
 
 MORE_CONNECTIONS = 256
 """For requests that gave their places back, each of which holds a connection, and for small calls.
 Where there is none left, requests of all namespaces wait for those that hang."""
+
+MOST_FILES = 1_048_576
+"""Programs that print credentials inherit the limit, and some close each file there might be."""
 
 PULSE_S = 0.02
 """The lag of the event loop is measured this often: 50 times a second cost 0.1 % of a core."""
@@ -45,7 +50,9 @@ async def _measure_lag(clock: Clock, observe: Callable[[float], None]) -> None:
         observe(max(0.0, clock.monotonic() - expected))
 
 
-def _signs(operator: Operator, api: KubeClient) -> Signs:
+def _signs(operator: Operator | None, api: KubeClient, watch: ScheduleWatch) -> Signs:
+    if operator is None:
+        return Signs(listed=False, idle_s=0.0, installed=watch.installed)
     behind = operator.status_sync.behind(BEHIND_S) | operator.events.behind(BEHIND_S)
     return Signs(
         listed=operator.scheduler.ready,
@@ -54,6 +61,9 @@ def _signs(operator: Operator, api: KubeClient) -> Signs:
         silence_s=min(reflector.silence_s for reflector in operator.jobs),
         answering_s=api.answering_s,
         behind=len(behind),
+        installed=watch.installed,
+        schedules_unanswered_s=watch.unanswered_s,
+        schedules_silence_s=watch.silence_s,
     )
 
 
@@ -75,35 +85,36 @@ async def operating(kubeconfig: Path | None, settings: Settings) -> AsyncIterato
                 + MORE_CONNECTIONS,
             )
         )
-        served = await check_surroundings(api, settings.namespaces)
-        settings = settings.model_copy(update={"namespaces": served})
-        operator = Operator(api, clock, settings)
+        metrics, watch = Metrics(), ScheduleWatch(api, load)
+        operator: Operator | None = None
+        # First of all, so that probes tell what it waits for.
         health = await stack.enter_async_context(
             HealthServer(
                 settings.health_listen,
-                operator.metrics.registry,
-                signs=lambda: _signs(operator, api),
+                metrics.registry,
+                signs=lambda: _signs(operator, api, watch),
                 alive_within_s=ALIVE_WITHIN_S + settings.loop_interval_s,
             )
         )
         log("listening", address=health.address, zone_data=zone_data_version())
+        await watch.wait_until_installed(settings.namespaces)
+        served = await check_surroundings(api, settings.namespaces)
+        settings = settings.model_copy(update={"namespaces": served})
+        operator = Operator(api, clock, settings, metrics)
         for sentence in settings.warnings():
             log("setting", level="warning", sentence=sentence)
-        loop = asyncio.get_running_loop()
+        inbox = operator.scheduler.inbox
         listener = ScheduleListener(
-            operator.scheduler.inbox,
-            hand_over=loop.call_soon_threadsafe,
+            inbox,
+            hand_over=asyncio.get_running_loop().call_soon_threadsafe,
             min_interval_s=settings.min_interval_s,
             namespaces=settings.namespaces,
         )
-        kopf_thread = KopfThread(
-            load,
-            listener.see,
-            namespaces=settings.namespaces,
-            on_death=lambda error: loop.call_soon_threadsafe(
-                operator.fail, CannotStart(f"the watch of ScheduledJobs ended: {error}")
-            ),
-        )
+
+        def removed() -> None:
+            listener.forget_all()
+            inbox.hint("removed", ResourceRemoved())
+
         operator.pruner.see = listener.see
         operator.status_sync.seen_version = listener.version
         schema = CrdSchema(api)
@@ -112,11 +123,20 @@ async def operating(kubeconfig: Path | None, settings: Settings) -> AsyncIterato
             "Whether the CRD in the cluster is that of this operator; NaN: it cannot be told",
             lambda: math.nan if schema.matches is None else float(schema.matches),
         )
-        kopf_thread.start()
+        metrics.gauge(
+            "evenkeel_schedules_watch_silence_seconds",
+            "Since the watch of ScheduledJobs was last heard",
+            lambda: watch.silence_s,
+        )
+        watching = asyncio.create_task(
+            watch.run(served, listener.see, removed=removed, returned=operator.pruner.list_soon)
+        )
+        watching.add_done_callback(partial(_end, operator))
         running = asyncio.create_task(operator.run())
         beside = [
             asyncio.create_task(_measure_lag(clock, operator.metrics.pulse_s.observe)),
             asyncio.create_task(schema.run()),
+            watching,
         ]
         try:
             yield operator
@@ -124,11 +144,32 @@ async def operating(kubeconfig: Path | None, settings: Settings) -> AsyncIterato
             for task in (running, *beside):
                 task.cancel()
             await asyncio.gather(running, *beside, return_exceptions=True)
-            await asyncio.to_thread(kopf_thread.stop)
+
+
+def _end(operator: Operator, watching: asyncio.Task[None]) -> None:
+    """Without its watch of ScheduledJobs the operator would be blind."""
+    if not watching.cancelled() and (error := watching.exception()) is not None:
+        operator.fail(error)
+
+
+def raise_file_limit() -> None:
+    """Raise the soft limit of open files to the hard one. containerd leaves it at 1,024, for
+    programs that use select(); a herd of creates beside a crowd of scrapers may need more."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = MOST_FILES if hard == resource.RLIM_INFINITY else min(hard, MOST_FILES)
+    if resource.RLIM_INFINITY in (soft, wanted) or soft >= wanted:
+        return
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+    except (OSError, ValueError) as error:
+        log("limit of open files not raised", level="warning", soft=soft, error=str(error))
+        return
+    log("limit of open files raised", before=soft, now=wanted)
 
 
 async def main(kubeconfig: Path | None, settings: Settings) -> None:
     """Run the operator until SIGTERM or SIGINT, which may arrive while it still starts."""
+    raise_file_limit()
     asked = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         # First of all: a signal without a handler does not reach the first process of a container.

@@ -130,6 +130,8 @@ class ConditionReason(enum.StrEnum):
     CRONJOB = "CronJob"
     """The Job of that name belongs to a CronJob of the same name."""
     PODS_UNREADABLE = "PodsUnreadable"
+    JOB_ALTERED = "JobAltered"
+    """A Job was stored without what tells whose it is."""
 
     # defects of ours
     NEXT_NOT_LATER = "NextNotLater"
@@ -160,4 +162,5 @@ class EventReason(enum.StrEnum):
     RESUMED = "Resumed"
     REFUSED = "Refused"
     TEMPLATE_REFUSED = "TemplateRefused"
+    JOB_ALTERED = "JobAltered"
     INTERNAL_ERROR = "InternalError"

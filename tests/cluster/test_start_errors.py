@@ -300,22 +300,6 @@ def test_a_real_process_ends_by_the_same_codes(arguments: tuple[str, ...], code:
 # --- clusters that are not ready for it ---------------------------------------------------------
 
 
-@pytest.fixture
-def without_our_resource(kwok_cluster: Cluster) -> Iterator[Cluster]:
-    kwok_cluster.kubectl(
-        "delete", "crd", "scheduledjobs.evenkeel.dev", "--ignore-not-found", "--wait"
-    )
-    yield kwok_cluster
-    kwok_cluster.install_crd()
-
-
-def test_without_the_resource_it_says_how_to_install_it(without_our_resource: Cluster) -> None:
-    done = evenkeel("run", "--kubeconfig", str(without_our_resource.kubeconfig))
-
-    assert done.returncode == REFUSED
-    assert "kubectl apply -f crds/" in sentence_of(done)
-
-
 def test_without_the_right_to_list_it_says_which(
     here: Callable[..., Done], kwok_cluster: Cluster
 ) -> None:

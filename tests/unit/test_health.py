@@ -26,6 +26,22 @@ PROBES = {
         503,
     ),
     "Jobs that may not be watched any more": (replace(WELL, silence_s=400), 200, 503),
+    "a watch of ScheduledJobs that is quiet": (
+        replace(WELL, schedules_silence_s=95, schedules_unanswered_s=95),
+        200,
+        200,
+    ),
+    "a watch of ScheduledJobs that stays silent": (
+        replace(WELL, schedules_unanswered_s=301, answering_s=301),
+        503,
+        503,
+    ),
+    "ScheduledJobs that may not be watched any more": (
+        replace(WELL, schedules_silence_s=400, answering_s=400),
+        200,
+        503,
+    ),
+    "a CRD that is not there": (replace(WELL, listed=False, installed=False), 200, 503),
     "one namespace that cannot be written to": (replace(WELL, behind=1), 200, 200),
     "two namespaces that cannot be written to": (replace(WELL, behind=2), 200, 503),
 }

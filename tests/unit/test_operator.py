@@ -66,11 +66,20 @@ class ClockAhead(SystemClock):
         return super().monotonic() + ClockAhead.ahead_s
 
 
-class NoKopf:
-    """Its thread sees nothing."""
+class NoWatch:
+    """It sees nothing."""
 
-    def __init__(self, *_, **__):
-        self.start = self.stop = lambda: None
+    installed = True
+    unanswered_s = silence_s = 0.0
+
+    def __init__(self, *_):
+        pass
+
+    async def wait_until_installed(self, namespaces):
+        pass
+
+    async def run(self, *_, **__):
+        await asyncio.get_running_loop().create_future()
 
 
 class KnownServer(HealthServer):
@@ -92,7 +101,7 @@ def no_cluster(monkeypatch):
 
     monkeypatch.setattr(evenkeel.process, "KubeClient", client)
     monkeypatch.setattr(evenkeel.process, "check_surroundings", fine)
-    monkeypatch.setattr(evenkeel.process, "KopfThread", NoKopf)
+    monkeypatch.setattr(evenkeel.process, "ScheduleWatch", NoWatch)
     monkeypatch.setattr(evenkeel.process, "HealthServer", KnownServer)
     monkeypatch.setattr(evenkeel.process, "SystemClock", ClockAhead)
     monkeypatch.setattr(ClockAhead, "ahead_s", 0.0)

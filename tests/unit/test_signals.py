@@ -11,6 +11,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from evenkeel import process
+from evenkeel.errors import CannotStart
 from evenkeel.settings import Settings
 
 SIGNALS = (signal.SIGTERM, signal.SIGINT)
@@ -100,9 +101,9 @@ async def test_one_that_comes_while_it_runs_stops_it_and_is_waited_for(
 async def test_a_failure_of_the_start_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     @asynccontextmanager
     async def operating(*_: object) -> AsyncIterator[None]:
-        raise process.CannotStart("no API server")
+        raise CannotStart("no API server")
         yield
 
     monkeypatch.setattr(process, "operating", operating)
-    with pytest.raises(process.CannotStart):
+    with pytest.raises(CannotStart):
         await process.main(None, Settings())

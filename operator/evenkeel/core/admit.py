@@ -103,6 +103,14 @@ def schedule_gone(state: State, message: ScheduleGone) -> None:
     _remove(state, message.uid)
 
 
+def resource_removed(state: State) -> None:
+    """All are gone at once. Where only the CRD was taken away and their data stayed, they come back
+    as they were: that they are gone is not remembered."""
+    for uid in [*state.entries, *state.closed, *state.unadmitted]:
+        _remove(state, uid)
+    state.gone.clear()
+
+
 def forget_gone(state: State) -> None:
     """No watch lags for longer; and had a list been wrong, the schedule would be back then."""
     for uid in itertools.takewhile(

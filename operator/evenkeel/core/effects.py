@@ -57,6 +57,8 @@ class FindJob:
     run: RunId
     attempt: int
     ref: JobRef
+    disowned: bool = False
+    """It was stored without its owner reference: whose it is, only its uid says."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,6 +30,11 @@ class ScheduleGone:
 
 
 @dataclass(frozen=True, slots=True)
+class ResourceRemoved:
+    """The CRD was deleted, and with it all schedules."""
+
+
+@dataclass(frozen=True, slots=True)
 class ScheduleRead:
     """A closed schedule as the API server has it now, with its Jobs. `seen` is None: it is gone."""
 
@@ -102,6 +107,8 @@ class CreateResult:
     reason: ConditionReason | None = None
     found: JobFact | None = None
     """An adopted Job, as it was read: it may already have an end."""
+    marks_lost: tuple[str, ...] = ()
+    """What the Job was stored without, by which it would be known as this schedule's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,6 +253,7 @@ class Shutdown:
 Message = (
     ScheduleSeen
     | ScheduleGone
+    | ResourceRemoved
     | ScheduleRead
     | SchedulesListed
     | SchedulesChanged

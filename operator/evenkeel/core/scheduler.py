@@ -294,6 +294,7 @@ def make_index(build: BuildIndex) -> messages.IndexBuilt:
 _OF_ALL: dict[type[Message], Callable[[Scheduler, Any], None]] = {
     messages.ScheduleSeen: lambda self, message: admit.schedule_seen(self.state, message),
     messages.ScheduleGone: lambda self, message: admit.schedule_gone(self.state, message),
+    messages.ResourceRemoved: lambda self, _: admit.resource_removed(self.state),
     messages.ScheduleRead: lambda self, message: admit.schedule_read(self.state, message),
     messages.SchedulesListed: lambda self, message: admit.schedules_listed(self.state, message),
     messages.SchedulesChanged: lambda self, _: setattr(self.state, "index_dirty", True),

@@ -228,14 +228,14 @@ class Errands:
         path = jobs_path(effect.ref.ns, effect.ref.name)
         async for _ in clock.tries(FIRST_PAUSE_S, LONGEST_PAUSE_S):
             reply = await self._call(effect.ref.ns, "GET", path)
-            fact = read_job(reply.json()) if reply is not None and reply.ok else None
+            fact = _read(effect, reply.json()) if reply is not None and reply.ok else None
             if reply is not None and fact is not None and fact.run == effect.run:
                 # Not under the Job's uid: what the watch has just told may be newer, and would be
                 # replaced in the inbox.
                 self._inbox.hint(("found", effect.run, effect.attempt), JobSeen(fact))
-                if fact.finished or is_watched(reply.json()):
+                if fact.finished or (is_watched(reply.json()) and not effect.disowned):
                     return
-                continue  # without its labels the watch does not tell of it: read it again
+                continue  # without label or owner the watch does not tell of it: read it again
             # A Job that is not ours any more: the watch will not tell how it ends.
             disowned = reply is not None and reply.ok and reply.from_api_server
             if reply is not None and (reply.absent or disowned):
@@ -420,6 +420,13 @@ def explain(pods: list[dict[str, Any]]) -> tuple[bool, Reason | None, str]:
                 return False, Reason.UNSCHEDULABLE, str(condition.get("message", ""))[:512]
     phase = (pods[0].get("status") or {}).get("phase")
     return False, Reason.PENDING, f"pod {pods[0]['metadata']['name']} is {phase}"
+
+
+def _read(effect: FindJob, raw: dict[str, Any]) -> JobFact | None:
+    """The Job as a fact. One that was stored without its owner is known by its uid, which the
+    answer to its create has shown."""
+    known = effect.disowned and (raw.get("metadata") or {}).get("uid") == effect.ref.uid
+    return read_job(raw, owned_by=effect.run.uid if known else "")
 
 
 def _states(pod: dict[str, Any]) -> list[dict[str, Any]]:

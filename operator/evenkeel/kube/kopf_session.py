@@ -9,6 +9,7 @@ without ever asking for it: `ask_for_schedules` tells.
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, Self, cast
 
 import aiohttp
@@ -17,7 +18,7 @@ import yarl
 
 from evenkeel import clock
 from evenkeel.errors import EvenkeelError
-from evenkeel.kube.api import DEEPEST, UNCOMPRESSED, load_json, shallow
+from evenkeel.kube.api import DEEPEST, UNCOMPRESSED, load_json, schedules_path, shallow
 from evenkeel.kube.credentials import NO_TOKEN, Credentials
 from evenkeel.kube.daemon_worker import DaemonWorker
 from evenkeel.log import log
@@ -45,11 +46,20 @@ LOGIN_WITHIN_S = 30.0
 class KopfSessions:
     """Kopf asks for a new session after each 401."""
 
-    def __init__(self, load: Callable[[], Credentials], *, watches: int) -> None:
-        """`watches`: how many kopf will have open at a time."""
+    def __init__(self, load: Callable[[], Credentials], *, namespaces: tuple[str, ...]) -> None:
+        """`namespaces`: those that kopf watches; none: the whole cluster."""
         self._load = load
         self._worker = DaemonWorker()
-        self._watches = watches
+        self._clock = clock.SystemClock()
+        self._answered_m = dict.fromkeys(
+            map(schedules_path, namespaces or ("",)), self._clock.monotonic()
+        )
+        """By path: when the API server said anything to a list or watch of it, a refusal
+        included."""
+        self._heard_m = self._clock.monotonic()
+        """When a list or a watch was granted, or a watch told something."""
+        self.not_found = False
+        """The last list or watch was answered with 404: kopf ends over it."""
         self._asked_for_schedules = False
         self._next_at: dict[tuple[str, bool], float] = {}
         """When a path may be listed or watched again."""
@@ -58,6 +68,18 @@ class KopfSessions:
         self._under_way = 0
         self._ended_at = float("-inf")
 
+    @property
+    def unanswered_s(self) -> float:
+        """Since the API server said anything to the watch that has waited longest for it. Read by
+        another thread."""
+        return self._clock.monotonic() - min(self._answered_m.values())
+
+    @property
+    def silence_s(self) -> float:
+        """Since any watch was told something, if only that it may watch. A quiet one is opened
+        anew every 90 s."""
+        return self._clock.monotonic() - self._heard_m
+
     async def open(self) -> kopf.AiohttpSession:
         """Log in."""
         with self._busy():
@@ -65,7 +87,8 @@ class KopfSessions:
             credentials, authorization = await self._read()
         session = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(
-                limit=self._watches + 8, ssl=credentials.context if credentials.context else True
+                limit=len(self._answered_m) + 8,
+                ssl=credentials.context if credentials.context else True,
             ),
             headers={**authorization, **UNCOMPRESSED},
             response_class=_QuickResponse,
@@ -131,7 +154,21 @@ class KopfSessions:
             if request.url.path.endswith(f"/{PLURAL}"):
                 self._asked_for_schedules = True
                 await self._pace(request.url)
+                response = await send(request)
+                self._hear(request.url.path, granted=response.ok)
+                self.not_found = response.status == 404
+                if isinstance(content := response.content, _ShallowLines):
+                    content.heard = partial(self._hear, request.url.path)
+                return response
             return await send(request)
+
+    def _hear(self, path: str, *, granted: bool = True) -> None:
+        now = self._clock.monotonic()
+        for known in self._answered_m:
+            if path.endswith(known):  # there may be more before it: a server behind a proxy
+                self._answered_m[known] = now
+        if granted:
+            self._heard_m = now
 
     async def _pace(self, url: yarl.URL) -> None:
         if "continue" in url.query:  # the next page of a list that goes on
@@ -162,6 +199,7 @@ class _ShallowLines:
 
     def __init__(self, content: aiohttp.StreamReader) -> None:
         self._content = content
+        self.heard: Callable[[], object] = lambda: None
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._content, name)
@@ -169,6 +207,7 @@ class _ShallowLines:
     async def iter_chunked(self, size: int) -> AsyncIterator[bytes]:
         rest = b""
         async for chunk in self._content.iter_chunked(size):
+            self.heard()
             *lines, rest = (rest + chunk).split(b"\n")
             for line in lines:
                 nests = line.count(b"{") + line.count(b"[")

@@ -9,6 +9,7 @@ Job's name is the lock: a create that got no answer is read by name before anyth
 import asyncio
 import itertools
 from collections.abc import Awaitable, Callable
+from typing import Any
 
 from evenkeel import clock
 from evenkeel.clock import Clock
@@ -22,7 +23,7 @@ from evenkeel.kube.places import Place, Places
 from evenkeel.kube.tasks import Fail, Tasks, reraise
 from evenkeel.model import JobFact, JobRef, RunId, Schedule, Verdict
 from evenkeel.reasons import ConditionReason as Why
-from evenkeel.resource.job import is_cron_jobs, job_name, read_job, render
+from evenkeel.resource.job import is_cron_jobs, job_name, marks_lost, read_job, render
 from evenkeel.resource.refusal import is_strict, refusal
 
 WHAT = "creates"
@@ -278,7 +279,8 @@ class Launcher:
             self._say_unanswered(effect)
             self._aside.spawn(self._read_by_name(effect, ref, sent_at, seen=False))
             return False
-        uid = shown_uid(reply)
+        job = reply.json() if reply.ok else {}
+        uid = uid_of(job)
         verdict, reason = classify(reply, uid)
         if verdict is not Verdict.ADOPTED:  # whether it is or is taken, its reading will say
             self._count(verdict, self._clock.monotonic() - began)
@@ -295,7 +297,8 @@ class Launcher:
         message = "" if reply.ok else reply.message  # the answer to a create is the whole Job
         if verdict is Verdict.REFUSED:
             message = refusal(reply.json(), message)
-        await self._tell(effect, ref, verdict, sent_at, reason, message)
+        lost = marks_lost(job, schedule.uid) if verdict is Verdict.CREATED else ()
+        await self._tell(effect, ref, verdict, sent_at, reason, message, marks_lost=lost)
         return True
 
     async def _read_by_name(
@@ -313,7 +316,7 @@ class Launcher:
                 except (NotSent, NoAnswer):
                     reply = Reply(0)
             self._gate.heed(WHAT, ref.ns, reply)
-            if shown_uid(reply):  # a proxy's page with status 200 is no Job of anybody's
+            if reply.ok and uid_of(reply.json()):  # a proxy's page shows no Job of anybody's
                 fact = read_job(reply.json())
                 if is_cron_jobs(reply.json(), effect.schedule.name):
                     message = f"the CronJob of the same name has created the Job {ref.name}"
@@ -348,11 +351,22 @@ class Launcher:
         reason: Why | None = None,
         message: str = "",
         found: JobFact | None = None,
+        marks_lost: tuple[str, ...] = (),
     ) -> None:
         if verdict in (Verdict.ADOPTED, Verdict.TAKEN) or reason in UNCOUNTED:
             self._count(verdict, None)
         await self._report(
-            CreateResult(effect.run, effect.attempt, verdict, ref, sent_at, message, reason, found)
+            CreateResult(
+                run=effect.run,
+                attempt=effect.attempt,
+                verdict=verdict,
+                ref=ref,
+                sent_at=sent_at,
+                message=message,
+                reason=reason,
+                found=found,
+                marks_lost=marks_lost,
+            )
         )
 
     async def _report(self, message: CreateResult) -> None:
@@ -372,9 +386,9 @@ class Launcher:
         await asyncio.gather(*(one() for _ in range(connections)))
 
 
-def shown_uid(reply: Reply) -> str:
+def uid_of(job: dict[str, Any]) -> str:
     """The uid of the Job that a success shows; empty: it shows none."""
-    return str((reply.json().get("metadata") or {}).get("uid", "")) if reply.ok else ""
+    return str((job.get("metadata") or {}).get("uid", ""))
 
 
 def classify(reply: Reply, uid: str) -> tuple[Verdict, Why | None]:

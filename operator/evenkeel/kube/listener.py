@@ -41,6 +41,11 @@ class ScheduleListener:
         none. Called in the scheduler's thread."""
         return self._versions.get(uid, 0)
 
+    def forget_all(self) -> None:
+        """The resource was removed. Called while nobody watches it."""
+        self._generations.clear()
+        self._versions.clear()
+
     def see(self, kind: str | None, raw: Mapping[str, Any]) -> None:
         """One object as the watch gave it; `kind` is None in the first list."""
         metadata = raw.get("metadata") or {}

@@ -5,6 +5,7 @@ Without the first, nobody could say when all schedules are known. Without the se
 schedule would go on creating Jobs. The list also shows schedules that kopf never reported.
 """
 
+import asyncio
 from collections.abc import Callable, Mapping
 
 from evenkeel import clock as clocks
@@ -14,6 +15,7 @@ from evenkeel.core.messages import SchedulesListed
 from evenkeel.kube.api import Api, NoAnswer, NotSent, Reply, schedules_path
 from evenkeel.kube.listener import Sight
 from evenkeel.kube.reflector import PAGE, Unusable
+from evenkeel.kube.tasks import wait_for
 
 NOT_READY_S = 3.0
 """Between two looks whether more schedules have become known."""
@@ -60,6 +62,11 @@ class Pruner:
         self.clock_skew_s = 0.0
         """The API server's clock minus ours, as far as its whole seconds tell."""
         self._unseen: frozenset[str] = frozenset()
+        self._wanted = asyncio.Event()
+
+    def list_soon(self) -> None:
+        """The watch begins anew: it does not tell what was deleted before."""
+        self._wanted.set()
 
     async def run(self) -> None:
         """List until cancelled."""
@@ -71,7 +78,8 @@ class Pruner:
                 self._complain("schedules cannot be listed", str(error))
                 pause_s = min(5.0, self._every_s)
             if self._ready():
-                await clocks.sleep(clocks.jitter(pause_s))
+                self._wanted.clear()
+                await wait_for(self._wanted, clocks.jitter(pause_s))
             else:
                 await self._stand_still(pause_s)
 

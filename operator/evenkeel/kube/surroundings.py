@@ -26,6 +26,9 @@ DISCOVERY_TRIES = 8
 """Tries for some ten seconds: a resource is served a moment before discovery names it."""
 
 
+NOT_INSTALLED = "the ScheduledJob resource is not installed in this cluster: kubectl apply -f crds/"
+
+
 class _Forbidden(CannotStart):
     """A right is missing in one namespace; others may have it."""
 
@@ -65,6 +68,20 @@ async def _discovery(api: Api) -> None:
     )
 
 
+async def is_named(api: Api) -> bool | None:
+    """Whether the API server's discovery names our resource; None: it does not say."""
+    try:
+        groups = await api.call("GET", "/apis")
+        if not groups.ok or groups.json().get("kind") != "APIGroupList":
+            return None
+        if not _names(groups, "groups", GROUP):
+            return False
+        resources = await api.call("GET", SCHEDULES)
+    except (NotSent, NoAnswer):
+        return None
+    return _names(resources, "resources", PLURAL) if resources.ok else None
+
+
 def _names(reply: Reply, field: str, name: str) -> bool:
     return any(each.get("name") == name for each in reply.json().get(field) or ())
 
@@ -90,9 +107,7 @@ async def _rights(api: Api, ns: str) -> None:
 async def _check(api: Api, path: str, what: str) -> None:
     reply = await _call(api, "GET", path, params={"limit": "1"})
     if reply.status == 404:
-        raise CannotStart(
-            "the ScheduledJob resource is not installed in this cluster: kubectl apply -f crds/"
-        )
+        raise CannotStart(NOT_INSTALLED)
     if reply.status in (401, 403):
         refusal = CannotStart if reply.status == 401 else _Forbidden
         raise refusal(f"not allowed to list {what}: {reply.message}")

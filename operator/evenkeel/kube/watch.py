@@ -61,7 +61,7 @@ class KopfThread:
         namespaces: tuple[str, ...],
         on_death: Callable[[BaseException | None], object],
     ) -> None:
-        self._sessions = KopfSessions(load, watches=max(1, len(namespaces)))
+        self._sessions = KopfSessions(load, namespaces=namespaces)
         self._see = see
         self._namespaces = namespaces
         self._on_death = on_death
@@ -69,6 +69,21 @@ class KopfThread:
         self._asked = False
         self._never_watched = False
         self._thread = threading.Thread(target=self._run, name="kopf", daemon=True)
+
+    @property
+    def unanswered_s(self) -> float:
+        """See `KopfSessions`."""
+        return self._sessions.unanswered_s
+
+    @property
+    def silence_s(self) -> float:
+        """See `KopfSessions`."""
+        return self._sessions.silence_s
+
+    @property
+    def not_found(self) -> bool:
+        """See `KopfSessions`."""
+        return self._sessions.not_found
 
     def start(self) -> None:
         """Begin to watch."""

@@ -27,6 +27,7 @@ __all__ = [
     "is_cron_jobs",
     "is_watched",
     "job_name",
+    "marks_lost",
     "owner_uid",
     "pod_name_problem",
     "read_job",
@@ -40,6 +41,9 @@ LABEL_UID = f"{GROUP}/schedule-uid"
 NOTE_DUE = f"{GROUP}/due"
 NOTE_ATTEMPT = f"{GROUP}/attempt"
 NOTE_SCHEDULED = "batch.kubernetes.io/cronjob-scheduled-timestamp"
+
+OWNER = "owner reference"
+"""As `marks_lost` calls it."""
 
 _LABEL_LENGTH = 63
 
@@ -117,21 +121,22 @@ def _marked(wished: Any, ours: Mapping[str, str]) -> dict[str, str]:
     return kept | dict(ours)
 
 
-def read_job(raw: Mapping[str, Any]) -> JobFact | None:
+def read_job(raw: Mapping[str, Any], *, owned_by: str = "") -> JobFact | None:
     """What a Job says of its run; None when it is not ours, or nothing that an API server sends.
-    It never raises: one odd object must not end the watch of all.
+    It never raises: one odd object must not end the watch of all. `owned_by` is the uid of the
+    schedule where the caller knows it, whatever the Job says.
 
     Which run that is its name tells, which nobody can edit. By the annotations, which everybody
     can, a running Job would become another run's, and its own run would never end."""
     try:
-        return _read(raw)
+        return _read(raw, owned_by)
     except (AttributeError, KeyError, TypeError, ValueError):
         return None
 
 
-def _read(raw: Mapping[str, Any]) -> JobFact | None:
+def _read(raw: Mapping[str, Any], owned_by: str) -> JobFact | None:
     metadata = raw.get("metadata") or {}
-    owner = owner_uid(metadata)
+    owner = owned_by or owner_uid(metadata)
     named = read_job_name(metadata["name"])
     if owner is None or named is None:
         return None
@@ -148,6 +153,15 @@ def _read(raw: Mapping[str, Any]) -> JobFact | None:
         finished=finished,
         deleting="deletionTimestamp" in metadata,
     )
+
+
+def marks_lost(raw: Mapping[str, Any], uid: str) -> tuple[str, ...]:
+    """What a Job that was created for this schedule does not have as it was stored: something in
+    the cluster changes Jobs at their creation."""
+    metadata = raw.get("metadata") or {}
+    label = (metadata.get("labels") or {}).get(LABEL_UID)
+    lost = [OWNER] if owner_uid(metadata) != uid else []
+    return tuple(lost if label == uid else [*lost, f"label {LABEL_UID}"])
 
 
 def is_watched(raw: Mapping[str, Any]) -> bool:

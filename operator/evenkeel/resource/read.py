@@ -10,6 +10,7 @@ An accepted schedule need not ever run: an `at` in the past is accepted.
 """
 
 import hashlib
+import math
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -47,6 +48,10 @@ QUOTED_MAX = 200
 
 IMAGES_MAX = 10
 """Images that a status shows: nobody reads more of them in a table."""
+
+TEMPLATE_BYTES = 256 * 1024
+"""A template stays in memory as long as its schedule does. At 1 MB each, two hundred of one tenant
+would take the memory of all."""
 
 HASH_BYTES = 10
 """80 bits: among a million templates two have the same hash with a probability of 10^-12."""
@@ -244,10 +249,17 @@ def _template(template: dict[str, Any]) -> bytes:
         raise BadField("spec.jobTemplate.spec.manualSelector", MANUAL_SELECTOR)
     try:
         # Sorted: a template whose keys only changed their order must keep its hash.
-        return orjson.dumps(template, option=orjson.OPT_SORT_KEYS)
+        text = orjson.dumps(template, option=orjson.OPT_SORT_KEYS)
     except TypeError as wrong:  # too deep, an integer beyond 64 bits, half a surrogate pair
         sentence = f"cannot be sent as JSON: {str(wrong)[:QUOTED_MAX]}"
         raise BadField("spec.jobTemplate", sentence) from None
+    if len(text) > TEMPLATE_BYTES:
+        sentence = (
+            f"has {math.ceil(len(text) / 1024)} KiB of JSON, and at most {TEMPLATE_BYTES // 1024} "
+            "KiB are taken: keep large texts in a ConfigMap that the Pod mounts"
+        )
+        raise BadField("spec.jobTemplate", sentence)
+    return text
 
 
 def _ttl_s(template: dict[str, Any]) -> int | None:

@@ -12,7 +12,8 @@ from typing import Self
 from aiohttp import web
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
 
-from evenkeel.errors import BadSetting, CannotStart
+from evenkeel.errors import BadSetting
+from evenkeel.web.connections import BoundedServer
 
 ALIVE_WITHIN_S = 30.0
 """A loop that has not ended a step for so long beyond its pauses is dead: better restarted."""
@@ -22,7 +23,7 @@ HEARD_WITHIN_S = 300.0
 though the API server answers other calls, a new process may."""
 
 READY_WITHIN_S = 120.0
-"""Without a word of a watch for so long, ends of Jobs are not seen."""
+"""Without a word of a watch for so long, ends of Jobs or new schedules are not seen."""
 
 BEHIND_S = 60.0
 """Statuses and Events that wait for longer are behind. One namespace may bring that about for its
@@ -31,7 +32,7 @@ own; two are a sign that the operator cannot write."""
 
 @dataclass(frozen=True, slots=True)
 class Signs:
-    """How the operator is. All are seconds but the first and the last."""
+    """How the operator is."""
 
     listed: bool
     """Schedules and Jobs are listed, and the index is built."""
@@ -40,11 +41,17 @@ class Signs:
     unanswered_s: float = 0.0
     """Since the API server said anything to the watch of Jobs that has waited longest for it."""
     silence_s: float = 0.0
-    """Since any watch of Jobs was told something."""
+    """Since any watch of Jobs was told something. Bookmarks come once a minute."""
     answering_s: float = 0.0
     """For how long the API server has been answering other calls; 0: it does not."""
     behind: int = 0
     """Namespaces whose statuses or Events wait for longer than BEHIND_S."""
+    installed: bool = True
+    """Whether the cluster serves ScheduledJobs."""
+    schedules_unanswered_s: float = 0.0
+    """As `unanswered_s`, of the watch of ScheduledJobs."""
+    schedules_silence_s: float = 0.0
+    """As `silence_s`, of the watch of ScheduledJobs."""
 
 
 def why_dead(signs: Signs, *, alive_within_s: float) -> str:
@@ -52,17 +59,27 @@ def why_dead(signs: Signs, *, alive_within_s: float) -> str:
     if signs.idle_s > alive_within_s:
         return f"the loop has not stepped for {signs.idle_s:.0f} s"
     # While the API server is away, and for a moment after it, a silent watch proves nothing.
-    if min(signs.unanswered_s, signs.answering_s) > HEARD_WITHIN_S:
-        return f"a watch of Jobs has been silent for {signs.unanswered_s:.0f} s"
+    for what, unanswered_s in (
+        ("Jobs", signs.unanswered_s),
+        ("ScheduledJobs", signs.schedules_unanswered_s),
+    ):
+        if min(unanswered_s, signs.answering_s) > HEARD_WITHIN_S:
+            return f"a watch of {what} has been silent for {unanswered_s:.0f} s"
     return ""
 
 
 def why_unready(signs: Signs) -> str:
     """Why the operator does not do its work; empty: it does."""
+    if not signs.installed:
+        return "the ScheduledJob resource is not installed in this cluster"
     if not signs.listed:
         return "schedules and Jobs are still being listed"
-    if (silence_s := max(signs.silence_s, signs.unanswered_s)) > READY_WITHIN_S:
-        return f"a watch of Jobs has been silent for {silence_s:.0f} s"
+    for what, silence_s in (
+        ("Jobs", max(signs.silence_s, signs.unanswered_s)),
+        ("ScheduledJobs", max(signs.schedules_silence_s, signs.schedules_unanswered_s)),
+    ):
+        if silence_s > READY_WITHIN_S:
+            return f"a watch of {what} has been silent for {silence_s:.0f} s"
     if signs.behind > 1:
         return f"statuses or Events of {signs.behind} namespaces are a minute behind"
     return ""
@@ -83,7 +100,7 @@ class HealthServer:
         self._host, self._port = _address(listen)
         self._registry = registry
         self._signs = signs
-        self._runner: web.AppRunner | None = None
+        self._server: BoundedServer | None = None
         self.address = ""
 
     async def __aenter__(self) -> Self:
@@ -91,23 +108,13 @@ class HealthServer:
         app.router.add_get("/livez", self._livez)
         app.router.add_get("/readyz", self._readyz)
         app.router.add_get("/metrics", self._metrics)
-        self._runner = web.AppRunner(app, access_log=None, handle_signals=False, shutdown_timeout=1)
-        await self._runner.setup()
-        site = web.TCPSite(self._runner, self._host, self._port)
-        try:
-            await site.start()
-        except OSError as error:
-            await self._runner.cleanup()
-            raise CannotStart(
-                f"cannot listen on {self._host}:{self._port}: {error.strerror or error}; "
-                "choose another address with --health-listen"
-            ) from error
-        self.address = "{}:{}".format(*self._runner.addresses[0][:2])
+        self._server = await BoundedServer(app).listen(self._host, self._port)
+        self.address = self._server.address
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        if self._runner:
-            await self._runner.cleanup()
+        if self._server:
+            await self._server.close()
 
     async def _livez(self, _: web.Request) -> web.Response:
         return _told(why_dead(self._signs(), alive_within_s=self._alive_within_s))

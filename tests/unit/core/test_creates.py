@@ -8,7 +8,7 @@ from evenkeel.core import messages
 from evenkeel.core.messages import CreateResult
 from evenkeel.model import Concurrency, Cron, JobRef, JobState, Retry, RunId, RunState, Verdict
 from evenkeel.reasons import ConditionReason
-from evenkeel.resource.job import job_name
+from evenkeel.resource.job import OWNER, job_name
 
 TEN_MINUTES = 600
 
@@ -41,6 +41,30 @@ def test_an_adopted_job_that_has_ended_ends_its_run():
     world.jobs[name] = job(seen, "10:10", JobState.SUCCEEDED)  # by another process of ours
     world.answer(launch, Verdict.CREATED)
     assert world.counts() == {"succeeded": 1}
+
+
+@pytest.mark.parametrize("lost", [(OWNER,), ("label x",), (OWNER, "label x")])
+def test_a_job_that_was_altered_as_it_was_stored_is_said_and_asked_for_by_name(lost):
+    seen = every(TEN_MINUTES, concurrency=Concurrency.FORBID)
+    world = World(answering=lambda _: None).see(seen).run_until("10:10")
+    world.answer(world.in_flight[0], Verdict.CREATED, marks_lost=lost)
+    assert world.alive() == {"10:10:00": "running"}
+    assert world.condition("Degraded") == ("True", "JobAltered")
+    (sentence,) = world.said("JobAltered")
+    assert f"was stored without its {' and its '.join(lost)}" in sentence
+    name = job_name(seen.name, RunId(seen.uid, instant("10:10")))
+    assert [(each.ref.name, each.disowned) for each in world.asked_for] == [(name, OWNER in lost)]
+
+    world.jobs_listed()  # a list that does not show it either
+    world.scheduler.inbox.hint(("jobs", ""), messages.JobsListed((), int(world.now)))
+    world.settle()
+    assert [each.disowned for each in world.asked_for] == 2 * [OWNER in lost]
+
+    world.answering = lambda _: Verdict.CREATED
+    world.succeed(seen, "10:10")
+    world.run_until("10:20")
+    assert world.alive() == {"10:20:00": "running"}
+    assert world.condition("Degraded") == ("False", "AsExpected")
 
 
 def test_taken_fails_the_run_names_the_condition_and_deletes_nothing():

@@ -64,3 +64,29 @@ def test_one_that_took_the_name_of_another_is_not_taken_for_gone_when_the_other_
     old, new = every(60), replace(every(60), uid="uid-new")
     world = World().see(old).see(new).see(old).see(new).run_until("10:01:30")
     assert world.started("new") == ["10:01:00"]
+
+
+# --- the resource is removed ------------------------------------------------------------------
+
+
+def test_all_schedules_are_forgotten_with_their_resource_and_may_come_back():
+    """Where only the CRD was taken away, and their data stayed, their uids are the same."""
+    first, second = every(60), every(60, name="other")
+    world = World().see(first).see(second).run_until("10:01:30")
+    world.tell(messages.ResourceRemoved())
+    assert not world.scheduler.state.entries
+    created = len(world.creations)
+    world.run_until("10:05:30")
+    assert len(world.creations) == created
+
+    world.see(first).run_until("10:06:30")
+    assert world.started()[-1] == "10:06:00"
+
+
+def test_a_schedule_that_was_not_admitted_yet_is_forgotten_too():
+    world = early(every(60))
+    world.tell(messages.ResourceRemoved())
+    world.jobs_listed()
+    world.schedules_listed()
+    world.settle()
+    assert world.run_until("10:02:30").started() == []

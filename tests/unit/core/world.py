@@ -81,6 +81,7 @@ class World:
     withdraw: list[effects.Withdraw] = field(default_factory=list)
     deleted: list[effects.DeleteJob] = field(default_factory=list)
     looked_at: list[effects.LookAtPods] = field(default_factory=list)
+    asked_for: list[effects.FindJob] = field(default_factory=list)
     checks: list[effects.CheckTemplate] = field(default_factory=list)
     asked: list[effects.WriteStatus] = field(default_factory=list)
     rows: list[effects.RunEnded | effects.SpanEnded] = field(default_factory=list)
@@ -314,6 +315,7 @@ class World:
             effects.Prepare: self.prepared,
             effects.Withdraw: self.withdraw,
             effects.LookAtPods: self.looked_at,
+            effects.FindJob: self.asked_for,
             effects.CheckTemplate: self.checks,
             effects.WriteStatus: self.asked,
             effects.RunEnded: self.rows,

@@ -237,6 +237,24 @@ def test_a_job_that_no_watch_shows_is_looked_at_until_its_end():
     assert reports[-1].fact.state == "succeeded"
 
 
+DISOWNED = FindJob(FACT.run, 1, FACT.ref, disowned=True)
+
+
+@pytest.mark.parametrize("labels", [{}, {"labels": {}}], ids=["with its label", "without any"])
+def test_a_job_that_was_stored_without_its_owner_is_looked_at_until_its_end(labels):
+    """Whose it is, the uid says that the answer to its create has shown."""
+    bare = {"metadata": {"ownerReferences": [], **labels}}
+    api, reports = run([stored(**bare), stored(**bare), stored(**bare, **COMPLETE)], DISOWNED)
+    assert len(api.calls) == 3
+    assert {report.fact.run for report in reports} == {FACT.run}
+    assert reports[-1].fact.state == "succeeded"
+
+
+def test_a_job_of_the_same_name_is_not_the_one_that_was_stored_without_its_owner():
+    _, reports = run([stored(metadata={"ownerReferences": [], "uid": "another"})], DISOWNED)
+    assert [type(report) for report in reports] == [JobGone]
+
+
 def test_a_job_that_lost_its_owner_is_as_good_as_gone():
     orphan = stored(metadata={"ownerReferences": []})
     a_proxys_page = Reply(200, b"<html>")

@@ -31,9 +31,10 @@ def sent_at(*urls: str, lasting_s: float = 0.0) -> list[float]:
     async def send(_: Any) -> Any:
         sent.append(asyncio.get_running_loop().time())
         await asyncio.sleep(lasting_s)
+        return SimpleNamespace(ok=True, status=200, content=None)
 
     async def scenario(_: Any) -> None:
-        sessions = KopfSessions(login, watches=1)
+        sessions = KopfSessions(login, namespaces=())
         for url in urls:
             await sessions.send(SimpleNamespace(url=yarl.URL(url)), send)  # type: ignore[arg-type]
 
@@ -72,7 +73,7 @@ async def logins(count: int, *, lasting_s: float, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(clocks, "jitter", lambda seconds: seconds)
     now = loop.time
     monkeypatch.setattr(loop, "time", lambda: now() + passed_s, raising=False)
-    sessions = KopfSessions(login, watches=1)
+    sessions = KopfSessions(login, namespaces=())
     for _ in range(count):
         await (await sessions.open()).aiohttp_session.close()
         passed_s += lasting_s
@@ -112,7 +113,7 @@ async def test_a_login_goes_on_until_there_are_credentials(
                 return NoToken("http://127.0.0.1:1", None, kubernetes_client.Configuration())
         return login()
 
-    session = await KopfSessions(load, watches=1).open()
+    session = await KopfSessions(load, namespaces=()).open()
     await session.aiohttp_session.close()
     hanging.set()
     assert len(tries) == 4
@@ -120,7 +121,7 @@ async def test_a_login_goes_on_until_there_are_credentials(
 
 async def test_each_namespace_has_a_connection_for_its_watch() -> None:
     """Beyond the last connection watches would wait for others to end, and their schedules too."""
-    session = await KopfSessions(login, watches=50).open()
+    session = await KopfSessions(login, namespaces=tuple(f"ns-{n}" for n in range(50))).open()
     connector = session.aiohttp_session.connector
     assert connector is not None and connector.limit > 50
     await session.aiohttp_session.close()

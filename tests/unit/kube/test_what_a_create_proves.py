@@ -20,9 +20,9 @@ from tests.unit.kube.scripted import (
 from evenkeel.core.effects import Launch
 from evenkeel.core.messages import Unanswered
 from evenkeel.kube.api import Reply
-from evenkeel.kube.launcher import READ_AGAIN_S, classify, shown_uid
+from evenkeel.kube.launcher import READ_AGAIN_S, classify, uid_of
 from evenkeel.model import RunId, Verdict
-from evenkeel.resource.job import render
+from evenkeel.resource.job import LABEL_UID, OWNER, render
 
 TABLE = {
     "it was created": (CREATED, Verdict.CREATED, None),
@@ -145,7 +145,7 @@ TABLE = {
 
 @pytest.mark.parametrize(("reply", "verdict", "reason"), TABLE.values(), ids=TABLE)
 def test_what_an_answer_to_a_create_proves(reply, verdict, reason):
-    assert classify(reply, shown_uid(reply)) == (verdict, reason)
+    assert classify(reply, uid_of(reply.json() if reply.ok else {})) == (verdict, reason)
 
 
 # --- one create -------------------------------------------------------------------------------
@@ -174,6 +174,17 @@ def launch(answers, *, announced=0, mark=True, seconds=120.0):
     virtually(scenario)
     reports = [report for report in desk.reports() if not isinstance(report, Unanswered)]
     return (reports[0] if reports else None), api
+
+
+def test_a_job_that_was_stored_as_it_was_sent_lost_nothing():
+    report, _ = launch([as_stored()])
+    assert (report.verdict, report.marks_lost) == (Verdict.CREATED, ())
+
+
+def test_a_create_tells_what_the_job_was_stored_without():
+    metadata = BODY["metadata"] | {"labels": {}, "ownerReferences": []}
+    report, _ = launch([as_stored(BODY | {"metadata": metadata})])
+    assert (report.verdict, report.marks_lost) == (Verdict.CREATED, (OWNER, f"label {LABEL_UID}"))
 
 
 def verbs(api) -> list[str]:

@@ -11,8 +11,11 @@ from tests.builders import cron, instant, schedule
 from evenkeel import rfc3339
 from evenkeel.model import BY_SCHEDULE, Cron, JobState, RunId
 from evenkeel.resource.job import (
+    LABEL_UID,
+    OWNER,
     is_cron_jobs,
     job_name,
+    marks_lost,
     owner_uid,
     read_job,
     render,
@@ -328,3 +331,22 @@ def test_no_owner_makes_it_raise(junk):
     assert not is_cron_jobs({"metadata": {"ownerReferences": junk}}, "report")
     assert not is_cron_jobs({"metadata": junk}, "report")
     assert not is_cron_jobs(owned_by(junk), "report")
+
+
+# --- as it was stored -----------------------------------------------------------------------------
+
+ALTERED = {
+    "nothing": ({}, ()),
+    "the label": ({"labels": {}}, (f"label {LABEL_UID}",)),
+    "the label's value": ({"labels": {LABEL_UID: "other"}}, (f"label {LABEL_UID}",)),
+    "the owner": ({"ownerReferences": []}, (OWNER,)),
+    "both": ({"ownerReferences": None, "labels": None}, (OWNER, f"label {LABEL_UID}")),
+}
+
+
+@pytest.mark.parametrize(("change", "lost"), ALTERED.values(), ids=ALTERED)
+def test_what_a_job_lost_as_it_was_stored(change, lost):
+    seen = cron("* * * * *")
+    stored = orjson.loads(render(seen, RunId(seen.uid, instant("10:00"))))
+    stored["metadata"] |= change
+    assert marks_lost(stored, seen.uid) == lost

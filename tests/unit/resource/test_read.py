@@ -33,7 +33,7 @@ from evenkeel.model import (
     Timing,
     Window,
 )
-from evenkeel.resource.read import read
+from evenkeel.resource.read import TEMPLATE_BYTES, read
 
 NEW_YEAR_2026 = 1_767_225_600
 NEW_YEAR_2030 = 1_893_456_000
@@ -228,3 +228,23 @@ def test_a_manifest_without_namespace_is_in_default_and_counts_from_nowhere() ->
 def test_fields_of_a_newer_crd_are_ignored() -> None:
     raw = scheduled_job(spec(schedule="@daily", blackout={"from": "08:00"}))
     assert accepted(raw) == accepted(scheduled_job(spec(schedule="@daily")))
+
+
+def of_size(size: int) -> Json:
+    """A ScheduledJob whose template has so many bytes of JSON."""
+    template = copy.deepcopy(TEMPLATE)
+    container = template["spec"]["template"]["spec"]["containers"][0]
+    container["args"] = [""]
+    container["args"] = ["x" * (size - len(orjson.dumps(template)))]
+    return scheduled_job(spec(schedule="0 3 * * *", jobTemplate=template))
+
+
+def test_a_template_that_would_fill_the_memory_of_all_is_refused_with_what_to_do() -> None:
+    assert len(accepted(of_size(TEMPLATE_BYTES)).template) == TEMPLATE_BYTES
+    result = read(of_size(TEMPLATE_BYTES + 1))
+    assert isinstance(result, Rejection)
+    assert result.field == "spec.jobTemplate"
+    assert result.sentence == (
+        "has 257 KiB of JSON, and at most 256 KiB are taken: keep large texts in a ConfigMap that "
+        "the Pod mounts"
+    )

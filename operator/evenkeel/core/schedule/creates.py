@@ -12,6 +12,7 @@ from evenkeel.core.schedule.run import Run, Stage
 from evenkeel.core.schedule.turn import Turn
 from evenkeel.model import RunState, Verdict
 from evenkeel.reasons import ConditionReason, ConditionType, EventReason, Reason
+from evenkeel.resource.job import OWNER
 
 
 def answered(turn: Turn, entry: Entry, message: CreateResult) -> None:
@@ -85,10 +86,30 @@ def _created(turn: Turn, entry: Entry, run: Run, message: CreateResult) -> None:
         run.ref = message.ref
         life.running(turn, entry, run, sent_at=message.sent_at)
     turn.event(entry, EventReason.SUCCESSFUL_CREATE, f"Created job {message.ref.name}")
-    turn.condition(entry, ConditionType.DEGRADED, "False", ConditionReason.AS_EXPECTED)
+    if message.marks_lost:
+        _follow_by_name(turn, entry, run, message)
+    else:
+        turn.condition(entry, ConditionType.DEGRADED, "False", ConditionReason.AS_EXPECTED)
     template.prove_if_refused(turn, entry)
     if message.found is not None:
         jobs.follow(turn, entry, run, message.found)
+
+
+def _follow_by_name(turn: Turn, entry: Entry, run: Run, message: CreateResult) -> None:
+    """Something changed the Job as it was stored, and the watch of Jobs does not tell of it: asked
+    for by name until its end. Otherwise its run would never end, and keep its place for ever."""
+    sentence = (
+        f"the Job {message.ref.name} was stored without its "
+        f"{' and its '.join(message.marks_lost)}: an admission policy or webhook changes Jobs. It "
+        "is asked for by name until it ends"
+    )
+    turn.condition(entry, ConditionType.DEGRADED, "True", ConditionReason.JOB_ALTERED, sentence)
+    turn.event(entry, EventReason.JOB_ALTERED, sentence, warning=True)
+    lost = ", ".join(message.marks_lost)
+    turn.log("job altered", level="warning", schedule=entry.key, job=message.ref.name, lost=lost)
+    run.disowned = OWNER in message.marks_lost
+    if run.stage is Stage.RUNNING and run.ref == message.ref:
+        jobs.ask_for(turn, run)
 
 
 def _held(turn: Turn, entry: Entry, run: Run, message: CreateResult) -> None:

@@ -98,7 +98,7 @@ def _attempt_failed(turn: Turn, entry: Entry, run: Run, fact: JobFact, reason: R
     if fact.ref.uid:
         run.failed_jobs.append(fact.ref)
     run.attempt += 1
-    run.was_held = run.deleting = run.adopted = False
+    run.was_held = run.deleting = run.adopted = run.disowned = False
     run.pending_since = None  # of the next Job too, which may begin in the same second
     failed_at = turn.second if fact.finished is None else fact.finished
     delay_s = retry_delay_s(entry.retry, run.attempt)
@@ -153,7 +153,7 @@ def ask_for(turn: Turn, run: Run) -> None:
     """What a watch or a list does not show may still run: its labels are everybody's to edit, and
     a list may be older than the Job."""
     assert run.ref is not None
-    turn.emit(FindJob(run.id, run.attempt, run.ref))
+    turn.emit(FindJob(run.id, run.attempt, run.ref, run.disowned))
 
 
 def _lose(turn: Turn, entry: Entry, run: Run, how: str) -> None:

@@ -105,6 +105,8 @@ class Run:
     pending_since: Instant | None = None
     """When its Job began, if somebody looks whether a Pod of it starts in time."""
     pending_until_m: float = 0.0
+    disowned: bool = False
+    """Its Job was stored without its owner reference."""
     deleting: bool = False
     """Somebody has deleted its Job, and the Job is still there."""
     started: Instant | None = None

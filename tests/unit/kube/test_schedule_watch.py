@@ -1,0 +1,161 @@
+"""The CRD may be missing, go and come back: the watch of ScheduledJobs waits for it."""
+
+import asyncio
+from collections.abc import Callable
+from contextlib import suppress
+
+import pytest
+from tests.unit.kube.scripted import Call, ScriptedApi, listing
+
+from evenkeel.errors import CannotStart
+from evenkeel.kube import schedule_watch
+from evenkeel.kube.api import Reply
+from evenkeel.kube.schedule_watch import ScheduleWatch
+
+NOT_THERE = Reply(404, b"404 page not found")
+GROUPS = Reply(200, b'{"kind":"APIGroupList","groups":[{"name":"evenkeel.dev"}]}')
+NO_GROUPS = Reply(200, b'{"kind":"APIGroupList","groups":[{"name":"apps"}]}')
+RESOURCES = Reply(200, b'{"kind":"APIResourceList","resources":[{"name":"scheduledjobs"}]}')
+
+
+class Kopf:
+    """A thread that ends when the test says so."""
+
+    threads: list["Kopf"]
+
+    def __init__(self, load: object, see: object, *, namespaces: object, on_death: Callable):
+        self.end, self.not_found = on_death, False
+        self.unanswered_s = self.silence_s = 1.0
+        self.stopped = False
+        Kopf.threads.append(self)
+
+    def start(self) -> None:
+        pass
+
+    def stop(self) -> None:
+        self.stopped = True
+
+    def lose_resource(self) -> None:
+        self.not_found = True
+        self.end(RuntimeError("404 page not found"))
+
+
+class Cluster:
+    """What its API server says of ScheduledJobs."""
+
+    def __init__(self) -> None:
+        self.served = self.named = True
+        self.removals = self.returns = 0
+        self.api = ScriptedApi(self._answer)
+        self.watch = ScheduleWatch(self.api, lambda: None)  # type: ignore[arg-type, return-value]
+
+    def _answer(self, call: Call) -> Reply:
+        if call.path == "/apis":
+            return GROUPS if self.named else NO_GROUPS
+        if call.path == "/apis/evenkeel.dev/v1alpha1":
+            return RESOURCES
+        return listing() if self.served else NOT_THERE
+
+    async def run(self) -> None:
+        def removed() -> None:
+            self.removals += 1
+
+        def returned() -> None:
+            self.returns += 1
+
+        await self.watch.run((), lambda *_: None, removed=removed, returned=returned)
+
+    async def looked(self, times: int) -> None:
+        """So many looks from now."""
+        until = len(self.api.calls) + times
+        await seen(lambda: len(self.api.calls) >= until)
+
+
+@pytest.fixture(autouse=True)
+def quickly(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(schedule_watch, "LOOK_S", 0.001)
+    monkeypatch.setattr(schedule_watch, "KopfThread", Kopf)
+    Kopf.threads = []
+
+
+async def seen(look: Callable[[], bool]) -> None:
+    async with asyncio.timeout(10):
+        while not look():
+            await asyncio.sleep(0.001)
+
+
+async def test_a_resource_that_is_removed_is_waited_for_and_its_schedules_are_forgotten() -> None:
+    cluster = Cluster()
+    running = asyncio.create_task(cluster.run())
+    await seen(lambda: len(Kopf.threads) == 1)
+    cluster.served = cluster.named = False
+    Kopf.threads[0].lose_resource()
+    await cluster.looked(30)
+    assert (cluster.removals, cluster.returns) == (1, 0)
+    assert not cluster.watch.installed
+    assert cluster.watch.unanswered_s == 0  # nobody is to answer
+    assert Kopf.threads[0].stopped
+
+    cluster.served = True  # discovery lags behind it, and kopf reads it once
+    await cluster.looked(30)
+    assert len(Kopf.threads) == 1
+    cluster.named = True
+    await seen(lambda: len(Kopf.threads) == 2)
+    assert (cluster.removals, cluster.returns) == (1, 1)
+    assert cluster.watch.installed
+    await end(running)
+    assert Kopf.threads[1].stopped
+
+
+async def test_one_that_is_back_at_once_is_watched_again() -> None:
+    cluster = Cluster()
+    running = asyncio.create_task(cluster.run())
+    await seen(lambda: len(Kopf.threads) == 1)
+    Kopf.threads[0].lose_resource()
+    await seen(lambda: len(Kopf.threads) == 2)
+    assert (cluster.removals, cluster.returns) == (0, 1)
+    await end(running)
+
+
+async def test_a_proxys_404_removes_nothing() -> None:
+    """Discovery, which the API server writes itself, still names the resource."""
+    cluster = Cluster()
+    running = asyncio.create_task(cluster.run())
+    await seen(lambda: len(Kopf.threads) == 1)
+    cluster.served = False
+    Kopf.threads[0].lose_resource()
+    await cluster.looked(60)
+    assert cluster.removals == 0
+    await end(running)
+
+
+async def test_an_end_of_kopf_for_another_reason_ends_the_process() -> None:
+    cluster = Cluster()
+    running = asyncio.create_task(cluster.run())
+    await seen(lambda: len(Kopf.threads) == 1)
+    Kopf.threads[0].end(RuntimeError("a defect"))
+    with pytest.raises(CannotStart, match="the watch of ScheduledJobs ended: a defect"):
+        await running
+
+
+async def test_a_start_waits_for_the_resource(caplog: pytest.LogCaptureFixture) -> None:
+    cluster = Cluster()
+    cluster.served = cluster.named = False
+    with caplog.at_level("INFO", logger="evenkeel"):
+        starting = asyncio.create_task(cluster.watch.wait_until_installed(()))
+        await cluster.looked(10)
+        assert not starting.done()
+        assert not cluster.watch.installed
+        cluster.served = cluster.named = True
+        await asyncio.wait_for(starting, 10)
+    assert [record.message for record in caplog.records] == [
+        "waiting for the resource",
+        "the resource is installed",
+    ]
+    assert cluster.watch.installed
+
+
+async def end(running: asyncio.Task[None]) -> None:
+    running.cancel()
+    with suppress(asyncio.CancelledError):
+        await running
