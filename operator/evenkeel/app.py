@@ -31,6 +31,7 @@ from evenkeel import rfc3339
 from evenkeel.clock import Clock
 from evenkeel.core import effects
 from evenkeel.core.messages import Ask, Message
+from evenkeel.core.schedule import tell
 from evenkeel.core.scheduler import Scheduler
 from evenkeel.errors import Busy
 from evenkeel.kube.api import Api
@@ -332,6 +333,7 @@ class Operator:
             reason=ended.reason or "",
             attempt=ended.attempt if ended.job else "",
             job=ended.job,
+            **tell.fields(ended.cause),
         )
 
     def _span_ended(self, ended: effects.SpanEnded) -> None:

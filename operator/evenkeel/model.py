@@ -269,6 +269,8 @@ class JobState(enum.StrEnum):
     """The Job is suspended, by Kueue for example. It has not ended, and its deadlines do not
     run."""
     STARTED = "started"
+    FAILING = "failing"
+    """It has failed, and its Pods are being ended: only then is it FAILED."""
     SUCCEEDED = "succeeded"
     FAILED = "failed"
 
@@ -286,6 +288,20 @@ class JobFact:
     started: Instant | None = None
     finished: Instant | None = None
     deleting: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """Why a Job failed: how the container of it ended that failed first."""
+
+    reason: str
+    """Kubernetes' word: Error, OOMKilled, Evicted, ..."""
+    container: str = ""
+    """Empty: the Pod as a whole failed."""
+    exit_code: int | None = None
+    message: str = ""
+    """What the container left as its last words, or Kubernetes says of the Pod: a tenant's text,
+    which no log line may hold."""
 
 
 class Verdict(enum.StrEnum):

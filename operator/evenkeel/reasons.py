@@ -133,6 +133,13 @@ class ConditionReason(enum.StrEnum):
     JOB_ALTERED = "JobAltered"
     """A Job was stored without what tells whose it is."""
 
+    # what keeps Pods from starting
+    IMAGE_NOT_PULLED = "ImageNotPulled"
+    UNSCHEDULABLE = "Unschedulable"
+    POD_REFUSED = "PodRefused"
+    POD_PENDING = "PodPending"
+    """No Pod has started, and Kubernetes does not say why."""
+
     # defects of ours
     NEXT_NOT_LATER = "NextNotLater"
     INTERNAL_ERROR = "InternalError"
@@ -151,6 +158,7 @@ class EventReason(enum.StrEnum):
     MISS_SCHEDULE = "MissSchedule"
 
     RUN_FAILED = "RunFailed"
+    POD_NOT_STARTED = "PodNotStarted"
     RUN_SKIPPED = "RunSkipped"
     RUN_LOST = "RunLost"
     QUEUED = "Queued"

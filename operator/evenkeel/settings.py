@@ -82,6 +82,10 @@ class Settings(pydantic.BaseModel):
     """A shorter interval is refused: to create Jobs more often costs the cluster more than the
     runs."""
 
+    pod_start_warning_s: float = pydantic.Field(default=120, ge=0)
+    """A schedule whose Job has no started Pod after this time is Degraded, and says why. Longer
+    than most images take to be pulled. 0: never."""
+
     strict_templates: bool = True
     """A Job whose template has a field that the API server does not know is refused. Otherwise the
     API server drops the field and only warns: a mistyped `command` runs what the image does by

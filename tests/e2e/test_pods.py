@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 from tests.cluster.harness import Cluster, images
-from tests.cluster.operator_process import operator
+from tests.cluster.operator_process import OperatorProcess, operator
 from tests.cluster.world import ENDS, World, due, eventually, every, once
 
 Json = dict[str, Any]
@@ -25,6 +25,7 @@ class Stage:
     world: World
     ns: str
     at: str
+    operator: OperatorProcess
 
     def kubectl(self, *arguments: str) -> str:
         return self.world.cluster.kubectl("-n", self.ns, *arguments).stdout
@@ -72,7 +73,12 @@ def stage(node_cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> It
     world = World(node_cluster)
     ns = world.namespace("pods")
     directory = tmp_path_factory.mktemp("operator")
-    with operator(node_cluster.kubeconfig, directory=directory, flags=["--namespace", ns]):
+    with operator(
+        node_cluster.kubeconfig,
+        directory=directory,
+        flags=["--namespace", ns],
+        settings={"POD_START_WARNING": "15"},
+    ) as running:
         at = once(due_in=15)
         of_due = {"fieldRef": {"fieldPath": "metadata.annotations['evenkeel.dev/due']"}}
         greeting = container("echo", '"hello, due at $DUE"')
@@ -85,7 +91,9 @@ def stage(node_cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> It
         # On a busy machine it takes its time until the node has tried to pull the image.
         world.create(ns, "stuck", at=at, jobTemplate=template(missing), pendingDeadlineSeconds=40)
         world.create(ns, "replaced", at=at, jobTemplate=template(until_told(), backoffLimit=1))
-        yield Stage(world, ns, at)
+        for name, spec in ENDS_BADLY.items():
+            world.create(ns, name, at=at, jobTemplate=spec)
+        yield Stage(world, ns, at, running)
     world.leave([ns])
     world.close()
 
@@ -120,6 +128,51 @@ def test_a_pod_whose_image_is_missing_fails_the_run_after_its_deadline(stage: St
 
     assert (run["state"], run["reason"]) == ("failed", "image")
     assert stage.world.counts(stage.ns, "stuck") == {"failed": 1}
+    said = f"the run due {stage.at}: its Pod cannot start: image nowhere.test/missing:1"
+    events = eventually(
+        lambda: stage.world.events(stage.ns, "stuck", "PodNotStarted"), "it was told before"
+    )
+    assert any(said in event["message"] for event in events), events
+
+
+# What a run says that failed: reason of the Job, exit code and reason of the container, and a part
+# of the sentence of its Event. Kubernetes deletes the Pod of a Job that took too long.
+WHY = {
+    "fails": ("BackoffLimitExceeded", 3, "Error", "container work exited with code 3 (Error)"),
+    "hungry": ("BackoffLimitExceeded", 137, "OOMKilled", "exited with code 137 (OOMKilled)"),
+    "speaks": ("BackoffLimitExceeded", 4, "Error", "code 4 (Error): no key for the vault"),
+    "logs": ("BackoffLimitExceeded", 5, "Error", "code 5 (Error): the disk is full"),
+    "slow": ("DeadlineExceeded", None, None, "DeadlineExceeded: Job was active longer than"),
+    "restarts": ("BackoffLimitExceeded", 6, "Error", "container work exited with code 6 (Error)"),
+}
+
+
+@pytest.mark.parametrize("name", WHY)
+def test_a_failed_run_says_why_in_its_status_its_event_and_the_log(stage: Stage, name: str) -> None:
+    reason, code, word, sentence = WHY[name]
+    run = stage.ended(name, "failed")
+
+    assert run["reason"] == reason
+    if name == "slow":  # killed, if its Pod was seen before it went
+        assert (run.get("exitCode"), run.get("exitReason")) in ((None, None), (137, "Error"))
+    else:
+        assert (run["exitCode"], run["exitReason"]) == (code, word)
+    described = eventually(
+        lambda: (text := stage.kubectl("describe", "sj", name)) and "RunFailed" in text and text,
+        f"the Event of {name}",
+    )
+    assert sentence in " ".join(described.split())
+    key = f"{stage.ns}/{name}"
+    (line,) = [line for line in stage.operator.events("run failed") if line["schedule"] == key]
+    assert line["reason"] == reason
+    assert (line.get("exit_code"), line.get("exit_reason")) == (
+        run.get("exitCode"),
+        run.get("exitReason"),
+    )
+    assert "vault" not in stage.operator.text()
+    assert stage.world.condition(stage.ns, name, "Ready")["status"] == "True"
+    stalled = stage.world.status(stage.ns, name)["conditions"]
+    assert "Stalled" not in [condition["type"] for condition in stalled]
 
 
 def test_a_pod_deleted_by_hand_is_replaced_by_its_job_and_the_run_is_still_one(
@@ -161,8 +214,8 @@ def test_a_job_deleted_by_hand_is_lost_with_its_pod_and_a_later_run_takes_its_pl
     eventually(lambda: pod not in stage.kubectl("get", "pods", "-o", "name"), "its Pod is gone")
 
 
-def template(one: Json, **job: Any) -> Json:
-    pod = {"restartPolicy": "Never", "containers": [one], "terminationGracePeriodSeconds": 1}
+def template(one: Json, *, restarts: str = "Never", **job: Any) -> Json:
+    pod = {"restartPolicy": restarts, "containers": [one], "terminationGracePeriodSeconds": 1}
     return {"spec": {"backoffLimit": 0, **job, "template": {"spec": pod}}}
 
 
@@ -180,3 +233,16 @@ def container(*words: str) -> Json:
         "imagePullPolicy": "IfNotPresent",
         "command": ["sh", "-c", " ".join(words)],
     }
+
+
+HUNGRY = {"resources": {"limits": {"memory": "16Mi"}}}
+LOGS = {"terminationMessagePolicy": "FallbackToLogsOnError"}
+SPEAKING = "echo 'no key for the vault' > /dev/termination-log; exit 4"
+
+ENDS_BADLY = {
+    "hungry": template({**container("tail /dev/zero"), **HUNGRY}),
+    "speaks": template(container(SPEAKING)),
+    "logs": template({**container("echo the disk is full; exit 5"), **LOGS}),
+    "slow": template(container("sleep 3600"), activeDeadlineSeconds=5),
+    "restarts": template(container("exit 6"), restarts="OnFailure", backoffLimit=1),
+}

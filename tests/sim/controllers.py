@@ -1,5 +1,7 @@
 """What else happens in a cluster: Jobs run and end, expired ones go, orphans are collected.
 
+Only a Job that fails has a Pod, from the moment at which it begins to fail: nobody asks for others.
+
 A Job's fate is asked of the world when it is created; it must depend on what the Job is, not on
 when it was made, so that a run with faults and one without can be compared.
 """
@@ -10,7 +12,7 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from tests.sim.server import JOB, SCHEDULED_JOB, Change, Json, Server
+from tests.sim.server import JOB, POD, SCHEDULED_JOB, Change, Json, Server
 
 from evenkeel import rfc3339
 from evenkeel.resource.job import owner_uid, read_job
@@ -32,6 +34,15 @@ class Fate:
     """From there to its end; infinite: it hangs."""
     succeeds: bool = True
     reason: str = "BackoffLimitExceeded"
+
+
+ENDING_S = 0.2
+"""So long a Job that fails ends its Pods, before it says that it has failed."""
+
+
+def exit_code(attempt: int) -> int:
+    """Of the container of that attempt's Job, where it fails: another one for each attempt."""
+    return 10 + attempt
 
 
 class Controllers:
@@ -57,13 +68,19 @@ class Controllers:
                 self._later(COLLECTED_S, self._collect_jobs_of, owner)
             if not (change.object.get("spec") or {}).get("suspend"):
                 self._run(change.object)
+        elif change.kind is JOB and change.type == "DELETED":
+            metadata = change.object["metadata"]
+            self._later(COLLECTED_S, self._collect_pod, metadata["namespace"], metadata["name"])
 
     def _run(self, job: Json) -> None:
         fate = self._fate(job)
         key = (job["metadata"]["namespace"], job["metadata"]["name"], job["metadata"]["uid"])
         self._later(SEEN_S, self._started, *key)
         self._later(SEEN_S + fate.start_s, self._ready, *key)
-        self._later(SEEN_S + fate.start_s + fate.run_s, self._ended, *key, fate)
+        ends_s = SEEN_S + fate.start_s + fate.run_s
+        self._later(ends_s, self._ended, *key, fate)
+        if not fate.succeeds:
+            self._later(max(0.0, ends_s - ENDING_S), self._failing, *key)
 
     def _started(self, ns: str, name: str, uid: str) -> None:
         if self._alive(ns, name, uid):
@@ -72,6 +89,26 @@ class Controllers:
     def _ready(self, ns: str, name: str, uid: str) -> None:
         if self._alive(ns, name, uid):
             self._write(ns, name, {"active": 1, "ready": 1})
+
+    def _failing(self, ns: str, name: str, uid: str) -> None:
+        job = self._alive(ns, name, uid)
+        run = run_of(job) if job is not None else None
+        if run is None:
+            return
+        ended = {"exitCode": exit_code(run[2]), "reason": "Error", "finishedAt": self._moment()}
+        status = {"containerStatuses": [{"name": "main", "state": {"terminated": ended}}]}
+        labels = {"batch.kubernetes.io/job-name": name}
+        if (ns, f"{name}-pod") not in self._server.objects[POD]:
+            pod = {"metadata": {"labels": labels}, "status": status}
+            self._server.put(POD, ns, f"{name}-pod", pod)
+        condition = {"type": "FailureTarget", "status": "True"}
+        self._write(ns, name, {"conditions": [condition]})
+
+    def _collect_pod(self, ns: str, name: str) -> None:
+        """Unless a Job of that name is there again."""
+        path = f"/api/v1/namespaces/{ns}/pods/{name}-pod"
+        if (ns, name) not in self._server.objects[JOB]:
+            self._server.handle("DELETE", path, who="gc")
 
     def _ended(self, ns: str, name: str, uid: str, fate: Fate) -> None:
         job = self._alive(ns, name, uid)
@@ -84,7 +121,8 @@ class Controllers:
         else:
             status = {"active": 0, "ready": 0, "failed": 1}
             condition |= {"type": "Failed", "reason": fate.reason, "message": "as was its fate"}
-        self._write(ns, name, {**status, "conditions": [condition]})
+        before = [] if fate.succeeds else [{"type": "FailureTarget", "status": "True"}]
+        self._write(ns, name, {**status, "conditions": [*before, condition]})
         ttl_s = (job.get("spec") or {}).get("ttlSecondsAfterFinished")
         if ttl_s is not None:
             self._later(ttl_s, self._delete, ns, name, uid)

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 
 from tests.sim import forgiven
 from tests.sim.bounds import no_hot_loop, nothing_is_left_over
-from tests.sim.controllers import run_of
+from tests.sim.controllers import exit_code, run_of
 from tests.sim.outcome import Created, Outcome
 from tests.sim.reading import (
     PRE_SCHEDULE_S,
@@ -309,6 +309,10 @@ def _verdict_is_true(outcome: Outcome, uid: str, row: Json, jobs: list[Created])
     is_of_later = row["attempt"] > job.attempt and reason == "outcome_unknown"
     if state == "lost" and job.deleted_at is None and not is_of_later:
         yield f"lost, but {job.name} exists"
+    if (code := row.get("exitCode")) is not None:
+        failed = [one.attempt for one in jobs if one.name == row.get("job")]
+        if state not in ("failed", "retrying") or [code] != [exit_code(n) for n in failed[-1:]]:
+            yield f"{state} with exit code {code}, which is not that of {row.get('job')}"
     if state == "running" and job.ended and job.ended_at < outcome.now - QUIET_S:
         yield f"running, but {job.name} {job.ended} long ago"
 

@@ -59,9 +59,10 @@ class Record:
             )
             return
         job = self.outcome.jobs[uid]
+        ends = {"Complete": "succeeded", "Failed": "failed"}
         for condition in (change.object.get("status") or {}).get("conditions") or ():
-            if not job.ended:
-                job.ended = {"Complete": "succeeded", "Failed": "failed"}[condition["type"]]
+            if not job.ended and condition["type"] in ends:
+                job.ended = ends[condition["type"]]
                 job.ended_at = now
         if change.type == "DELETED":
             job.deleted_at = now

@@ -321,6 +321,12 @@ class Server:
         old = self.objects[kind][ns, name]
         self._write("MODIFIED", kind, {**old, "status": {**old.get("status", {}), **status}})
 
+    def put(self, kind: Kind, ns: str, name: str, item: Json) -> None:
+        """An object of a controller of the cluster."""
+        metadata = {"namespace": ns, "name": name, "uid": f"{kind.name}-{ns}-{name}"}
+        metadata |= item.get("metadata") or {}
+        self._write("ADDED", kind, {**item, "metadata": metadata})
+
     def _write(self, type: str, kind: Kind, item: Json) -> Json:
         self.version += 1
         metadata = {**item["metadata"], "resourceVersion": str(self.version)}

@@ -30,6 +30,11 @@ class PendingDeadline(Task):
 
 
 @dataclass(frozen=True, slots=True)
+class CauseDeadline(Task):
+    """By now the Pods of a Job that failed must have told why."""
+
+
+@dataclass(frozen=True, slots=True)
 class DeletionDeadline(Task):
     """By now a Job that is being deleted must have gone."""
 
@@ -55,13 +60,21 @@ class ProveTemplate:
 
 
 @dataclass(frozen=True, slots=True)
+class StartWarning:
+    """Jobs of a schedule may be there of which no Pod has started."""
+
+    uid: str
+
+
+@dataclass(frozen=True, slots=True)
 class ProofDeadline:
     """The status of a schedule waits for the proof of its template no longer."""
 
     uid: str
 
 
-AnyTask = Task | ReadAgain | ProveTemplate | ProofDeadline
+OfSchedule = ProveTemplate | ProofDeadline | StartWarning
+AnyTask = Task | ReadAgain | OfSchedule
 
 _Entry = tuple[float, int, AnyTask]
 

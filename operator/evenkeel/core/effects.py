@@ -6,7 +6,7 @@ from typing import Any
 
 from evenkeel.balance import Limits, LoadMap, Plan
 from evenkeel.core.messages import Ask
-from evenkeel.model import Instant, JobRef, RunId, RunState, Schedule
+from evenkeel.model import Cause, Instant, JobRef, RunId, RunState, Schedule
 from evenkeel.reasons import EventReason, Reason, RunReason
 from evenkeel.when import DueTimes
 
@@ -63,11 +63,15 @@ class FindJob:
 
 @dataclass(frozen=True, slots=True)
 class LookAtPods:
-    """Find out whether a Job has started, and why not."""
+    """Find out whether a Pod of a Job has started, why not, and why one failed."""
 
     run: RunId
     attempt: int
     ref: JobRef
+    of_failure: bool = False
+    """The Job has failed: of its Pods one page is enough, and none may be left."""
+    within_s: float | None = None
+    """Later than this nobody needs the answer. None: it is needed, however long that takes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,6 +177,7 @@ class RunEnded:
     started: Instant | None
     finished: Instant
     message: str = ""
+    cause: Cause | None = None
 
 
 @dataclass(frozen=True, slots=True)

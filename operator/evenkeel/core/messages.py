@@ -6,7 +6,7 @@ from typing import Any
 
 from evenkeel.balance import Move, Plan, Stale
 from evenkeel.core.index import RunIndex
-from evenkeel.model import Instant, JobFact, JobRef, Rejection, RunId, Schedule, Verdict
+from evenkeel.model import Cause, Instant, JobFact, JobRef, Rejection, RunId, Schedule, Verdict
 from evenkeel.reasons import ConditionReason, Reason
 from evenkeel.resource.record import Memory
 
@@ -129,14 +129,21 @@ class PutBack:
 
 @dataclass(frozen=True, slots=True)
 class PodsLookedAt:
-    """Why a Job has not started by its pending deadline; `started` when it has after all."""
+    """What the Pods of a Job tell: whether one of them has started, and if not, why."""
 
     run: RunId
     attempt: int
     started: bool
     reason: Reason | None
-    """None: the Pods may not be read, so nothing is known and nothing is ended."""
+    """Why none has started. None: one has, or the Pods may not be read."""
     message: str
+    cause: Cause | None = None
+    """How the container ended that failed first."""
+
+    @property
+    def unreadable(self) -> bool:
+        """The Pods may not be read, so nothing is known and nothing is ended."""
+        return self.reason is None and not self.started
 
 
 @dataclass(frozen=True, slots=True)

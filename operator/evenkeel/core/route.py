@@ -13,12 +13,15 @@ from typing import Any, TypeVar
 
 from evenkeel.core import messages
 from evenkeel.core.agenda import (
+    CauseDeadline,
     DeletionDeadline,
+    OfSchedule,
     PendingDeadline,
     ProofDeadline,
     ProveTemplate,
     ReadAgain,
     Start,
+    StartWarning,
     Task,
     UnwantedExpired,
 )
@@ -31,6 +34,7 @@ from evenkeel.core.schedule import (
     due,
     history,
     jobs,
+    pods,
     start,
     template,
     view,
@@ -58,15 +62,17 @@ OF_ONE_SCHEDULE: dict[type[Message], Callable[[Turn, Entry, Any], None]] = {
     messages.CreateResult: creates.answered,
     messages.Unanswered: creates.unanswered,
     messages.PutBack: creates.put_back,
-    messages.PodsLookedAt: jobs.pods_looked_at,
+    messages.PodsLookedAt: pods.looked_at,
     messages.TemplateChecked: template.checked,
     messages.StatusWritten: history.status_written,
 }
 """Who handles what is said of one schedule, which its uid names."""
 
-TASKS: dict[type[Task | ProveTemplate | ProofDeadline], Callable[[Turn, Entry, Any], None]] = {
+TASKS: dict[type[Task | OfSchedule], Callable[[Turn, Entry, Any], None]] = {
     Start: start.start,
-    PendingDeadline: jobs.pending_deadline,
+    PendingDeadline: pods.pending_deadline,
+    CauseDeadline: pods.cause_deadline,
+    StartWarning: pods.start_warning,
     DeletionDeadline: jobs.deletion_deadline,
     UnwantedExpired: creates.unwanted_expired,
     ProveTemplate: template.prove_again,
@@ -82,7 +88,7 @@ def message(state: State, said: Any) -> None:
     call(state, uid, OF_ONE_SCHEDULE[type(said)], said)
 
 
-def task(state: State, come: Task | ProveTemplate | ProofDeadline) -> None:
+def task(state: State, come: Task | OfSchedule) -> None:
     """The moment of a task has come."""
     uid = come.run.uid if isinstance(come, Task) else come.uid
     call(state, uid, TASKS[type(come)], come)

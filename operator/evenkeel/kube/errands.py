@@ -7,7 +7,9 @@ proven in places of their own: a webhook that lets dry runs hang must not keep J
 deleted.
 """
 
+import asyncio
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import orjson
@@ -49,6 +51,7 @@ from evenkeel.log import log
 from evenkeel.model import JobFact, JobState, RunId, Schedule
 from evenkeel.reasons import ConditionReason, Reason
 from evenkeel.resource.job import LABEL_UID, is_watched, job_name, read_job, render
+from evenkeel.resource.pods import NO_POD, Look, clean, look
 from evenkeel.resource.read import read
 from evenkeel.resource.refusal import refusal, warnings
 from evenkeel.resource.status import parse
@@ -85,6 +88,11 @@ IN_FLIGHT, KEPT, STUCK, OLD_IN_ALL = 6, 2, 2, 16
 
 DRY_RUNS, OLD_DRY_RUNS = 2, 8
 """Of dry runs, and one at a time of a namespace."""
+
+UNREADABLE = (
+    "the operator may not list Pods, so it cannot tell why a Job waits or failed: it needs the "
+    "right to list pods in this namespace"
+)
 
 _FAR = 4_102_444_800
 """A due time for dry runs, in 2100: no Job has its name."""
@@ -245,18 +253,25 @@ class Errands:
                 return
 
     async def _look(self, effect: LookAtPods) -> None:
-        pods = await self._pods(effect)
-        if pods is None:
-            message = "the operator may not list Pods, so it cannot tell why the Job waits"
-            await self._report(PodsLookedAt(effect.run, effect.attempt, False, None, message))
-            return
-        started, reason, message = explain(pods)
-        # No Pods: they are refused, or the Job controller is late. An Event of its own tells.
-        if not pods and (refusal := await self._refusal_of_pods(effect)):
-            reason, message = Reason.POD_REFUSED, refusal
-        await self._report(PodsLookedAt(effect.run, effect.attempt, started, reason, message))
+        with suppress(TimeoutError):
+            async with asyncio.timeout(effect.within_s):
+                await self._report(await self._seen(effect))
 
-    async def _pods(self, effect: LookAtPods) -> list[dict[str, Any]] | None:
+    async def _seen(self, effect: LookAtPods) -> PodsLookedAt:
+        found = await self._pods(effect)
+        if found is None:
+            return PodsLookedAt(effect.run, effect.attempt, False, None, UNREADABLE)
+        seen, reason, message = found, found.reason, found.message
+        # No Pods: they are refused, or the Job controller is late. An Event of its own tells.
+        wanted = message == NO_POD and not effect.of_failure
+        if wanted and (refusal := await self._refusal_of_pods(effect)):
+            reason, message = Reason.POD_REFUSED, refusal
+        run, attempt = effect.run, effect.attempt
+        return PodsLookedAt(run, attempt, seen.started, reason, message, seen.cause)
+
+    async def _pods(self, effect: LookAtPods) -> Look | None:
+        """As many pages as it takes to find a Pod that has started; of a Job that failed, one.
+        None: they may not be read."""
         path = f"/api/v1/namespaces/{effect.ref.ns}/pods"
         selector = {"labelSelector": f"batch.kubernetes.io/job-name={effect.ref.name}"}
         found: list[dict[str, Any]] = []
@@ -270,9 +285,9 @@ class Errands:
                 if not metadata.get("resourceVersion"):
                     break  # a proxy's page: as an empty list it would fail the attempt
                 found += page.get("items") or []
-                token = metadata.get("continue")
-                if not token or explain(found)[0]:
-                    return found
+                token, seen = metadata.get("continue"), look(found)
+                if not token or seen.started or effect.of_failure:
+                    return seen
                 params["continue"] = token
             if reply is not None and reply.status == 403 and reply.from_api_server:
                 return None
@@ -292,7 +307,7 @@ class Errands:
             },
         )
         events = reply.json().get("items") or [] if reply is not None and reply.ok else []
-        return str(events[-1].get("message") or "no Pod may be created")[:512] if events else ""
+        return clean(str(events[-1].get("message") or "no Pod may be created")) if events else ""
 
     # --- a schedule that is read again ---------------------------------------------------------
 
@@ -403,37 +418,8 @@ def judge(
     return None, ConditionReason.NOT_PROVEN, message
 
 
-def explain(pods: list[dict[str, Any]]) -> tuple[bool, Reason | None, str]:
-    """Whether any Pod has started; if none, why: unschedulable, image or pending."""
-    if not pods:
-        return False, Reason.PENDING, "no Pod was created"
-    if any("running" in state or "terminated" in state for pod in pods for state in _states(pod)):
-        return True, None, ""
-    for pod in pods:
-        for state in _states(pod):
-            waiting = state.get("waiting") or {}
-            if "Image" in str(waiting.get("reason", "")):
-                why = waiting.get("message") or waiting.get("reason")
-                return False, Reason.IMAGE, str(why)[:512]
-        for condition in (pod.get("status") or {}).get("conditions") or ():
-            if condition.get("reason") == "Unschedulable":
-                return False, Reason.UNSCHEDULABLE, str(condition.get("message", ""))[:512]
-    phase = (pods[0].get("status") or {}).get("phase")
-    return False, Reason.PENDING, f"pod {pods[0]['metadata']['name']} is {phase}"
-
-
 def _read(effect: FindJob, raw: dict[str, Any]) -> JobFact | None:
     """The Job as a fact. One that was stored without its owner is known by its uid, which the
     answer to its create has shown."""
     known = effect.disowned and (raw.get("metadata") or {}).get("uid") == effect.ref.uid
     return read_job(raw, owned_by=effect.run.uid if known else "")
-
-
-def _states(pod: dict[str, Any]) -> list[dict[str, Any]]:
-    """The states of a Pod's containers. Init containers count: their work has begun too."""
-    status = pod.get("status") or {}
-    return [
-        container.get("state") or {}
-        for kind in ("initContainerStatuses", "containerStatuses")
-        for container in status.get(kind) or ()
-    ]

@@ -200,9 +200,11 @@ def is_cron_jobs(raw: Mapping[str, Any], name: str) -> bool:
 def _state(
     spec: Mapping[str, Any], status: Mapping[str, Any]
 ) -> tuple[JobState, str, str, Instant | None]:
+    failing = False
     for condition in status.get("conditions") or ():
         if condition.get("status") != "True":
             continue
+        failing |= condition.get("type") == "FailureTarget"
         when = rfc3339.read(condition.get("lastTransitionTime"))
         if condition.get("type") == "Complete":
             return JobState.SUCCEEDED, "", "", rfc3339.read(status.get("completionTime")) or when
@@ -213,6 +215,8 @@ def _state(
                 str(condition.get("message", ""))[:1024],
                 when,
             )
+    if failing:
+        return JobState.FAILING, "", "", None
     if spec.get("suspend"):
         return JobState.SUSPENDED, "", "", None
     # `active` counts Pods that still pull their image; a ready or ended one has certainly started.

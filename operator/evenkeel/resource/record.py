@@ -40,6 +40,8 @@ class RecentRun:
     reason: str = ""
     attempt: int = 1
     job: str = ""
+    exit_code: int | None = None
+    exit_reason: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -211,6 +211,8 @@ def _recent(row: Mapping[str, Any]) -> RecentRun | None:
         reason=_text(row.get("reason")),
         attempt=min(max(1, _count(row.get("attempt"))), MOST_ATTEMPTS),
         job=_text(row.get("job")),
+        exit_code=_exit_code(row.get("exitCode")),
+        exit_reason=_text(row.get("exitReason")),
     )
 
 
@@ -226,6 +228,8 @@ def _show_recent(row: RecentRun) -> dict[str, Any]:
         reason=row.reason or None,
         attempt=row.attempt,
         job=row.job or None,
+        exitCode=row.exit_code,
+        exitReason=row.exit_reason or None,
     )
 
 
@@ -356,6 +360,12 @@ def _count(raw: object) -> int:
     if not isinstance(raw, int) or isinstance(raw, bool) or raw < 0:
         return 0
     return min(raw, LARGEST_COUNT)
+
+
+def _exit_code(raw: object) -> int | None:
+    if not isinstance(raw, int) or isinstance(raw, bool) or abs(raw) > LARGEST_COUNT:
+        return None
+    return raw
 
 
 def _seconds(raw: object) -> int:

@@ -47,6 +47,8 @@ class RecentRun(Known):
     reason: str | None = None
     attempt: int | None = None
     job: str | None = None
+    exit_code: int | None = None
+    exit_reason: str | None = None
 
 
 class Counts(Known):

@@ -320,7 +320,7 @@ def test_a_stuck_deletion_is_given_up_by_the_clock_that_is_right():
 
 def test_a_pending_deadline_is_looked_at_by_the_clock_that_is_right():
     seen = every(600, pending_deadline_s=300)
-    world = World().see(seen).run_until("10:10:05")
+    world = World(Settings(pod_start_warning_s=0)).see(seen).run_until("10:10:05")
     started = instant("09:10:00")  # the API server's clock was right all the time
     world.change(world.job(seen, "10:10"), state=JobState.WAITING, started=started)
     assert world.looked_at == []

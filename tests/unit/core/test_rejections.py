@@ -8,6 +8,7 @@ from tests.unit.core.world import World
 from evenkeel.core import messages
 from evenkeel.core.schedule import accept
 from evenkeel.model import Concurrency, Cron, Interval, JobState, MissedRuns, Retry
+from evenkeel.settings import Settings
 
 EVERY_FIVE_MINUTES = "*/5 * * * *"
 
@@ -175,7 +176,7 @@ def test_failures_that_reach_the_limit_while_rejected_pause_it():
 
 def test_a_deadline_that_passes_while_the_schedule_is_rejected_is_not_forgotten():
     seen = every(600, pending_deadline_s=60, concurrency=Concurrency.QUEUE)
-    world = World().see(seen).run_until("10:10")
+    world = World(Settings(pod_start_warning_s=0)).see(seen).run_until("10:10")
     world.change(world.job(seen, "10:10"), state=JobState.WAITING, started=instant("10:10"))
     world.see(rejection(seen)).run_until("10:12").see(edited(edited(seen)))
     world.run_until("10:20")

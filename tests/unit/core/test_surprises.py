@@ -14,11 +14,13 @@ from tests.unit.core.world import World
 
 from evenkeel.core import messages, route
 from evenkeel.core.agenda import (
+    CauseDeadline,
     DeletionDeadline,
     PendingDeadline,
     ProofDeadline,
     ProveTemplate,
     Start,
+    StartWarning,
     UnwantedExpired,
 )
 from evenkeel.core.messages import GetRun, GetSchedule
@@ -74,6 +76,8 @@ MESSAGES: dict[type, Provoke] = {
 TASKS: dict[type, Provoke] = {
     Start: nothing,
     PendingDeadline: at_once(PendingDeadline(RUN, 1)),
+    CauseDeadline: at_once(CauseDeadline(RUN, 1)),
+    StartWarning: at_once(StartWarning(REPORT.uid)),
     DeletionDeadline: at_once(DeletionDeadline(RUN, 1)),
     UnwantedExpired: at_once(UnwantedExpired(RUN, 1)),
     ProveTemplate: at_once(ProveTemplate(REPORT.uid)),

@@ -25,6 +25,7 @@ from evenkeel.core.schedule.run import Stage
 from evenkeel.core.scheduler import Scheduler
 from evenkeel.loop import OFFLOADED
 from evenkeel.model import (
+    Cause,
     Instant,
     JobFact,
     JobRef,
@@ -60,6 +61,10 @@ class World:
     now: float = field(default_factory=lambda: float(instant("10:00")))
     monotonic: float = 1000.0
     answering: Answering = created
+    explains: bool = True
+    """Whether the Pods of a Job that failed tell at once why."""
+    cause: Cause | None = None
+    """What they tell."""
     proves: bool = True
     """Whether each dry run of a template is accepted at once."""
     writes: bool = True
@@ -81,6 +86,9 @@ class World:
     withdraw: list[effects.Withdraw] = field(default_factory=list)
     deleted: list[effects.DeleteJob] = field(default_factory=list)
     looked_at: list[effects.LookAtPods] = field(default_factory=list)
+    """Jobs of which no Pod has started."""
+    asked_why: list[effects.LookAtPods] = field(default_factory=list)
+    """Jobs that failed."""
     asked_for: list[effects.FindJob] = field(default_factory=list)
     checks: list[effects.CheckTemplate] = field(default_factory=list)
     asked: list[effects.WriteStatus] = field(default_factory=list)
@@ -314,7 +322,6 @@ class World:
         kept: dict[type, list[Any]] = {
             effects.Prepare: self.prepared,
             effects.Withdraw: self.withdraw,
-            effects.LookAtPods: self.looked_at,
             effects.FindJob: self.asked_for,
             effects.CheckTemplate: self.checks,
             effects.WriteStatus: self.asked,
@@ -338,6 +345,12 @@ class World:
                 if fact is not None and ref.uid in ("", fact.ref.uid):
                     del self.jobs[ref.name]
                     self.scheduler.inbox.hint(fact.ref.uid, messages.JobGone(fact))
+            case effects.LookAtPods(of_failure=False):
+                self.looked_at.append(effect)
+            case effects.LookAtPods():
+                self.asked_why.append(effect)
+                if self.explains:
+                    self.scheduler.inbox.hint(object(), self.explained(effect))
             case effects.FindJob():
                 self._find(effect)
             case effects.CheckTemplate(schedule=seen) if self.proves:
@@ -361,6 +374,10 @@ class World:
                 self.answers[ask] = value
             case effects.Stopped():
                 self.stopped = True
+
+    def explained(self, look: effects.LookAtPods) -> messages.PodsLookedAt:
+        """What the Pods of a failed Job tell."""
+        return messages.PodsLookedAt(look.run, look.attempt, True, None, "", self.cause)
 
     def _find(self, effect: effects.FindJob) -> None:
         fact = self.jobs.get(effect.ref.name)

@@ -22,8 +22,8 @@ from tests.unit.kube.scripted import (
 from evenkeel.core.effects import CheckTemplate, ConfirmTime, DeleteJob, FindJob, LookAtPods
 from evenkeel.core.messages import JobGone, JobSeen, PodsLookedAt, TimeConfirmed
 from evenkeel.kube.api import Reply
-from evenkeel.kube.errands import Errands, explain, judge
-from evenkeel.model import JobRef, JobState
+from evenkeel.kube.errands import Errands, judge
+from evenkeel.model import Cause, JobRef, JobState
 from evenkeel.resource.job import render
 
 DRY_RUN = "report-68374080"
@@ -100,59 +100,6 @@ DRY_RUNS = {
 )
 def test_what_a_dry_run_proves_of_a_template(reply, accepted, reason, message):
     assert judge(reply, job=DRY_RUN, schedule="report") == (accepted, reason, message)
-
-
-def pod(phase="Pending", *, states=(), conditions=()):
-    return {
-        "metadata": {"name": "report-abc"},
-        "status": {
-            "phase": phase,
-            "containerStatuses": [{"state": state} for state in states],
-            "conditions": list(conditions),
-        },
-    }
-
-
-def waiting(reason, message=""):
-    return {"waiting": {"reason": reason, "message": message}}
-
-
-UNSCHEDULABLE = {
-    "type": "PodScheduled",
-    "status": "False",
-    "reason": "Unschedulable",
-    "message": "0/3 nodes are available: 3 Insufficient cpu.",
-}
-
-PODS = {
-    "no Pod at all": ([], (False, "pending", "no Pod was created")),
-    "nobody has touched it": ([pod()], (False, "pending", "pod report-abc is Pending")),
-    "no node takes it": (
-        [pod(conditions=[UNSCHEDULABLE])],
-        (False, "unschedulable", "0/3 nodes are available: 3 Insufficient cpu."),
-    ),
-    "its image cannot be pulled": (
-        [pod(states=[waiting("ImagePullBackOff", 'Back-off pulling image "nope"')])],
-        (False, "image", 'Back-off pulling image "nope"'),
-    ),
-    "its image is not to be had": (
-        [pod(states=[waiting("ErrImagePull")])],
-        (False, "image", "ErrImagePull"),
-    ),
-    "its volume is not there yet": (
-        [pod(states=[waiting("ContainerCreating")])],
-        (False, "pending", "pod report-abc is Pending"),
-    ),
-    "it runs": ([pod("Running", states=[{"running": {}}])], (True, None, "")),
-    "it has run": ([pod("Succeeded", states=[{"terminated": {}}])], (True, None, "")),
-    "one of two runs": ([pod(), pod("Running", states=[{"running": {}}])], (True, None, "")),
-    "an empty status": ([{"metadata": {"name": "x"}}], (False, "pending", "pod x is None")),
-}
-
-
-@pytest.mark.parametrize(("pods", "explained"), PODS.values(), ids=PODS)
-def test_whether_a_pod_has_started_and_why_not(pods, explained):
-    assert explain(pods) == explained
 
 
 # --- calls ------------------------------------------------------------------------------------
@@ -355,7 +302,7 @@ def test_deletions_that_were_decided_are_carried_out_at_the_end_of_a_process():
 
 def test_pods_are_asked_for_until_the_server_says():
     run_id = job(SEEN, "10:01").run
-    answers = [status(500), NO_ANSWER, listing(pod("Running", states=[{"running": {}}]))]
+    answers = [status(500), NO_ANSWER, _pods(1, running={})]
     _, (report,) = run(answers, LookAtPods(run_id, 1, REF))
     assert report.started
 
@@ -526,3 +473,29 @@ def test_an_api_server_that_asks_for_a_pause_has_it_from_errands_too():
     api, _ = run([busy, OK], DeleteJob(REF, "history"), DeleteJob(other, "history"))
     assert len([call for call in api.calls if call.at < 29]) <= 2
     assert {call.path.split("/")[-1] for call in api.calls if call.at > 29} >= {"report-x"}
+
+
+# --- why a Job failed -----------------------------------------------------------------------------
+
+FAILED = LookAtPods(FACT.run, 1, REF, of_failure=True, within_s=10.0)
+
+
+def test_of_a_failed_job_one_page_of_pods_tells_the_cause():
+    ended = {"exitCode": 3, "reason": "Error"}
+    api, (report,) = run([_pods(50, terminated=ended, more="x")], FAILED)
+    assert report.cause == Cause("Error", exit_code=3)
+    (call,) = api.calls
+    assert call.params["limit"] == "50"
+
+
+def test_a_failed_job_without_pods_is_asked_for_nothing_else():
+    api, (report,) = run([listing()], FAILED)
+    assert report.cause is None
+    assert not report.unreadable
+    assert len(api.calls) == 1
+
+
+def test_nobody_asks_for_the_cause_of_a_failure_for_longer_than_it_is_awaited():
+    api, reports = run([status(500)], FAILED, seconds=100)
+    assert reports == []
+    assert max(call.at for call in api.calls) <= 10

@@ -183,7 +183,7 @@ PHASES = {
         {"conditions": [condition("Failed", reason="DeadlineExceeded", message="too long")]},
         (JobState.FAILED, instant("10:02")),
     ),
-    "about to fail": ({}, {"conditions": [condition("FailureTarget")]}, (JobState.WAITING, None)),
+    "about to fail": ({}, {"conditions": [condition("FailureTarget")]}, (JobState.FAILING, None)),
     "a condition that does not hold": (
         {},
         {"conditions": [condition("Failed", status="False")]},

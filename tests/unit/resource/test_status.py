@@ -23,8 +23,8 @@ from evenkeel.model import (
     Verdict,
 )
 from evenkeel.reasons import Reason
-from evenkeel.resource.record import EMPTY, LARGEST_COUNT, MOST_ATTEMPTS, WaitingRun
-from evenkeel.resource.status import parse
+from evenkeel.resource.record import EMPTY, LARGEST_COUNT, MOST_ATTEMPTS, Shown, WaitingRun
+from evenkeel.resource.status import parse, render
 from evenkeel.resource.timing import timing_fields, timing_from_fields, timing_hash
 
 INSTANTS = st.integers(0, 253_402_300_799)
@@ -232,3 +232,15 @@ def test_numbers_written_by_hand_stay_within_what_a_spec_may_say():
     assert parse({"placement": placement | {"every": "31622400s"}}).placed is not None
     assert parse({"placement": placement | {"every": "31622401s"}}).placed is None
     assert parse({"placement": placement | {"every": "9" * 400 + "s"}}).placed is None
+
+
+def test_how_a_container_ended_comes_back_and_nonsense_does_not():
+    row = {"due": "2026-03-02T10:01:00Z", "state": "failed", "exitCode": 137}
+    status = {"recent": [row | {"exitReason": "OOMKilled"}]}
+    (kept,) = parse(status).record.recent
+    assert (kept.exit_code, kept.exit_reason) == (137, "OOMKilled")
+    (shown,) = render(parse(status), Shown(1, "Scheduled"), ns="shop")["recent"]
+    assert (shown["exitCode"], shown["exitReason"]) == (137, "OOMKilled")
+    for wrong in (True, "3", 1.5, 10**30, None):
+        (kept,) = parse({"recent": [row | {"exitCode": wrong}]}).record.recent
+        assert kept.exit_code is None

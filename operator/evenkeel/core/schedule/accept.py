@@ -10,7 +10,18 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from evenkeel import rfc3339
-from evenkeel.core.schedule import adopt, due, expect, halt, jobs, late, life, phase, template
+from evenkeel.core.schedule import (
+    adopt,
+    due,
+    expect,
+    halt,
+    jobs,
+    late,
+    life,
+    phase,
+    template,
+    trouble,
+)
 from evenkeel.core.schedule.entry import Entry
 from evenkeel.core.schedule.missed import Span
 from evenkeel.core.schedule.ready import DEFECTS
@@ -36,6 +47,7 @@ def begin(turn: Turn, seen: Schedule | Rejection, memory: Memory, *, revision: i
         expected_s=expect.expected_s(believed.record.expected_s, believed.record.durations),
     )
     entry.conditions = dict(believed.conditions)
+    entry.troubles = trouble.remembered(believed.conditions)
     entry.template_hash = believed.template_hash
     entry.suspended_since = believed.suspended_since
     entry.resumed_at = believed.resumed_at
@@ -168,7 +180,7 @@ def _take_defect_back(turn: Turn, entry: Entry) -> None:
     """It was read again, or edited: a defect shows itself anew."""
     degraded = entry.conditions.get(ConditionType.DEGRADED)
     if degraded is not None and degraded.reason in DEFECTS:
-        turn.condition(entry, ConditionType.DEGRADED, "False", ConditionReason.AS_EXPECTED)
+        trouble.show(turn, entry)
 
 
 def _was_off_for_long(turn: Turn, entry: Entry, *, resumed: bool) -> bool:

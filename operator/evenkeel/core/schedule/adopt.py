@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from evenkeel.core.effects import DeleteJob
-from evenkeel.core.schedule import history, jobs, life
+from evenkeel.core.schedule import attempts, history, jobs, life, trouble
 from evenkeel.core.schedule.entry import Entry
 from evenkeel.core.schedule.missed import Span
 from evenkeel.core.schedule.run import Run, Stage
@@ -96,6 +96,7 @@ def take_over(turn: Turn, entry: Entry, facts: Iterable[JobFact]) -> None:
             _wait_on(turn, entry, past, run, row)
     for run in sorted(past.vanished - spoken_for):
         _mark_lost(turn, entry, past, run)
+    trouble.forget_start(turn, entry)
     if past.memory.unnamed_active and len(past.memory.active) >= ACTIVE_COUNT:
         _count_unnamed_as_lost(turn, entry, past, spoken_for - ended)
 
@@ -191,7 +192,7 @@ def _left_of_delay(turn: Turn, entry: Entry, row: WaitingRun) -> float:
     """By hand the next try may stand in the year 9999, and the run would keep its place so long."""
     if row.retry_at is None or row.reason is not Reason.RETRYING:
         return 0.0
-    longest_s = jobs.retry_delay_s(entry.retry or Retry(), row.attempt)
+    longest_s = attempts.retry_delay_s(entry.retry or Retry(), row.attempt)
     return min(row.retry_at - turn.now, longest_s)
 
 

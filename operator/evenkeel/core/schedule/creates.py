@@ -6,12 +6,12 @@ from evenkeel import rfc3339
 from evenkeel.core.agenda import UnwantedExpired
 from evenkeel.core.effects import Observed
 from evenkeel.core.messages import CreateResult, PutBack, Unanswered
-from evenkeel.core.schedule import backoff, history, jobs, life, template
-from evenkeel.core.schedule.entry import Entry
+from evenkeel.core.schedule import backoff, history, jobs, life, template, trouble
+from evenkeel.core.schedule.entry import Entry, Trouble
 from evenkeel.core.schedule.run import Run, Stage
 from evenkeel.core.schedule.turn import Turn
 from evenkeel.model import RunState, Verdict
-from evenkeel.reasons import ConditionReason, ConditionType, EventReason, Reason
+from evenkeel.reasons import ConditionReason, EventReason, Reason
 from evenkeel.resource.job import OWNER
 
 
@@ -40,7 +40,7 @@ def answered(turn: Turn, entry: Entry, message: CreateResult) -> None:
             _created(turn, entry, run, message)
         case Verdict.TAKEN if message.reason is ConditionReason.CRONJOB:
             how, reason = RunState.SKIPPED, Reason.CRONJOB
-            turn.condition(entry, ConditionType.DEGRADED, "False", ConditionReason.AS_EXPECTED)
+            trouble.end(turn, entry, Trouble.CREATE)
             life.end(turn, entry, run, how, reason, message=message.message, answered=True)
         case Verdict.TAKEN:
             _cannot_be_created(turn, entry, run, message, Reason.NAME_TAKEN)
@@ -89,7 +89,7 @@ def _created(turn: Turn, entry: Entry, run: Run, message: CreateResult) -> None:
     if message.marks_lost:
         _follow_by_name(turn, entry, run, message)
     else:
-        turn.condition(entry, ConditionType.DEGRADED, "False", ConditionReason.AS_EXPECTED)
+        trouble.end(turn, entry, Trouble.CREATE)
     template.prove_if_refused(turn, entry)
     if message.found is not None:
         jobs.follow(turn, entry, run, message.found)
@@ -103,7 +103,7 @@ def _follow_by_name(turn: Turn, entry: Entry, run: Run, message: CreateResult) -
         f"{' and its '.join(message.marks_lost)}: an admission policy or webhook changes Jobs. It "
         "is asked for by name until it ends"
     )
-    turn.condition(entry, ConditionType.DEGRADED, "True", ConditionReason.JOB_ALTERED, sentence)
+    trouble.say(turn, entry, Trouble.CREATE, ConditionReason.JOB_ALTERED, sentence)
     turn.event(entry, EventReason.JOB_ALTERED, sentence, warning=True)
     lost = ", ".join(message.marks_lost)
     turn.log("job altered", level="warning", schedule=entry.key, job=message.ref.name, lost=lost)
@@ -122,7 +122,7 @@ def _held(turn: Turn, entry: Entry, run: Run, message: CreateResult) -> None:
             how, reason = RunState.LOST, Reason.OUTCOME_UNKNOWN
             life.end(turn, entry, run, how, reason, message=message.message, answered=True)
             return
-    turn.condition(entry, ConditionType.DEGRADED, "True", message.reason, message.message)
+    trouble.say(turn, entry, Trouble.CREATE, message.reason, message.message)
     since_s = max(0.0, turn.now - message.sent_at) if message.sent_at else 0.0
     if entry.backoff.count == 0:
         due = rfc3339.show(run.id.due)
@@ -140,7 +140,7 @@ def _cannot_be_created(
 ) -> None:
     taken = reason is Reason.NAME_TAKEN
     why = ConditionReason.NAME_TAKEN if taken else ConditionReason.REFUSED
-    turn.condition(entry, ConditionType.DEGRADED, "True", why, message.message)
+    trouble.say(turn, entry, Trouble.CREATE, why, message.message)
     turn.log("create refused", level="warning", schedule=entry.key, reason=reason)
     how = RunState.FAILED
     life.end(turn, entry, run, how, reason, message=message.message, answered=True)

@@ -4,6 +4,7 @@ Only the handlers of this package change it, between two steps nobody does. The 
 changes through `Run.move` alone. Seconds named `..._m` are of the monotonic clock.
 """
 
+import enum
 from collections import deque
 from dataclasses import dataclass, field
 
@@ -19,7 +20,7 @@ from evenkeel.model import (
     Schedule,
     Timing,
 )
-from evenkeel.reasons import Reason, RunReason
+from evenkeel.reasons import ConditionReason, Reason, RunReason
 from evenkeel.resource.record import (
     WAITING_COUNT,
     Condition,
@@ -46,6 +47,17 @@ class FinishedJob:
     revision: int
     keep_until_m: float = 0.0
     """Until then a create that was given up may still arrive, and only this Job's name stops it."""
+
+
+class Trouble(enum.Enum):
+    """What may be wrong with a schedule for the moment, the gravest first."""
+
+    CREATE = "create"
+    """The last create was refused or held back."""
+    START = "start"
+    """A Job exists, and no Pod of it starts."""
+    PODS = "pods"
+    """Pods may not be listed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,6 +164,12 @@ class Entry:
     record: Record = field(default_factory=Record)
     template_hash: str = ""
     conditions: dict[str, Condition] = field(default_factory=dict)
+    troubles: dict[Trouble, tuple[ConditionReason, str]] = field(default_factory=dict)
+    """What the condition Degraded tells, each with its reason and sentence; see `trouble`."""
+    start_watched: bool = False
+    """The agenda has a task that looks at Jobs of which no Pod has started."""
+    start_looks: int = 0
+    """How often that was done since such a Job was first found."""
     proof_until_m: float = 0.0
     """Until then Ready is Unknown without a proof of the template."""
     proof_waits: bool = False

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from evenkeel.core.agenda import Start, UnwantedExpired
 from evenkeel.core.effects import Launch, Prepare, RunBegan, RunEnded, SpanEnded, Withdraw
-from evenkeel.core.schedule import expect, history, pause, tell
+from evenkeel.core.schedule import expect, history, pause, tell, trouble
 from evenkeel.core.schedule.entry import Entry, Unwanted
 from evenkeel.core.schedule.missed import Span
 from evenkeel.core.schedule.run import Run, Stage
@@ -144,6 +144,7 @@ def end(
     if run.stage not in (Stage.RUNNING, Stage.RETRYING) and not under_way:
         refuse_late_create(turn, entry, run, reason or Reason.CANCELLED)
     run.move(how)
+    trouble.let_go(turn, entry, run)
     run.reason, run.message = reason, message
     entry.runs.pop(run.id, None)
     entry.open.pop(run.id, None)
@@ -170,6 +171,7 @@ def end(
         started=run.started,
         finished=finished,
         message=message,
+        cause=run.cause if how is RunState.FAILED else None,
     )
     _count(turn, entry, run, how, finished, lasted_s)
     history.keep_those_of(entry, run, how, finished)
@@ -271,6 +273,7 @@ def _count(
 def _remember(entry: Entry, run: Run, how: RunState, *, finished: Instant | None = None) -> None:
     if not run.by_schedule:
         return
+    failed = how in (RunState.FAILED, RunState.RETRYING)
     entry.record.remember(
         RecentRun(
             run.id.due,
@@ -280,5 +283,7 @@ def _remember(entry: Entry, run: Run, how: RunState, *, finished: Instant | None
             reason=run.reason or "",
             attempt=run.attempt,
             job=run.ref.name if run.ref else "",
+            exit_code=run.cause.exit_code if failed and run.cause else None,
+            exit_reason=run.cause.reason if failed and run.cause else "",
         )
     )

@@ -7,7 +7,7 @@ which `state_of` derives. A step that is not in the table is a defect of ours: `
 import enum
 from dataclasses import dataclass, field
 
-from evenkeel.model import BY_SCHEDULE, Instant, JobFact, JobRef, JobState, RunId, RunState
+from evenkeel.model import BY_SCHEDULE, Cause, Instant, JobFact, JobRef, JobState, RunId, RunState
 from evenkeel.reasons import Reason, RunReason
 
 
@@ -107,6 +107,17 @@ class Run:
     pending_until_m: float = 0.0
     disowned: bool = False
     """Its Job was stored without its owner reference."""
+    waiting_since_m: float | None = None
+    """Since when its Job exists without a started Pod."""
+    pod_started: bool = False
+    """Its Pods tell so, and its Job does not yet."""
+    stuck: str = ""
+    """Why no Pod of its Job starts, where that was looked at."""
+    asked: bool = False
+    """Its Pods are being asked why its Job failed."""
+    failed: JobFact | None = None
+    """Its Job failed, and the cause is awaited."""
+    cause: Cause | None = None
     deleting: bool = False
     """Somebody has deleted its Job, and the Job is still there."""
     started: Instant | None = None
@@ -127,6 +138,15 @@ class Run:
             raise IllegalStepError(f"{self.id}: {self.stage} -> {to}")
         if isinstance(to, Stage):
             self.stage = to
+
+    def begin_attempt(self) -> None:
+        """Forget what is true of the Job of the attempt before."""
+        self.was_held = self.deleting = self.adopted = self.pod_started = self.asked = False
+        self.disowned = False
+        self.started = self.job_state = self.cause = self.failed = None
+        # The next Job may begin in the same second.
+        self.pending_since = self.waiting_since_m = None
+        self.stuck = ""
 
     @property
     def state(self) -> RunState:

@@ -3,7 +3,7 @@ free go to whoever waits longest."""
 
 from evenkeel import rfc3339
 from evenkeel.core.agenda import Start
-from evenkeel.core.schedule import backoff, late, life
+from evenkeel.core.schedule import backoff, late, life, pods
 from evenkeel.core.schedule.entry import Entry
 from evenkeel.core.schedule.overlap import Overlap, overlap
 from evenkeel.core.schedule.run import Run, Stage
@@ -82,6 +82,8 @@ def _decide(turn: Turn, entry: Entry, run: Run) -> None:
     """Apply the overlap policy to a run whose instant has come."""
     schedule = entry.schedule
     assert schedule is not None
+    if entry.needs_places:
+        pods.end_all_failed(turn, entry)
     occupying = entry.occupying if entry.needs_places else []
     queue_limit = min(schedule.max_queued, WAITING_COUNT - sum(r.waits for r in occupying))
     match overlap(
@@ -98,7 +100,16 @@ def _decide(turn: Turn, entry: Entry, run: Run) -> None:
             _replace(turn, entry, run)
         case Overlap.SKIP:
             reason = Reason.QUEUE_FULL if entry.queue else Reason.OVERLAP
-            life.end(turn, entry, run, RunState.SKIPPED, reason)
+            message = _why_still_there(occupying)
+            life.end(turn, entry, run, RunState.SKIPPED, reason, message=message)
+
+
+def _why_still_there(occupying: list[Run]) -> str:
+    """Of a run whose Pod does not start; empty: all is as it should be."""
+    stuck = next((run for run in occupying if run.stuck), None)
+    return (
+        f"the run due {rfc3339.show(stuck.id.due)} is still there; {stuck.stuck}" if stuck else ""
+    )
 
 
 def _queue(turn: Turn, entry: Entry, run: Run) -> None:

@@ -3,18 +3,20 @@
 CronJob's reasons and words where CronJob has an Event of that meaning, ours where it has none.
 """
 
+from typing import Any
+
 from evenkeel import rfc3339
 from evenkeel.core.effects import RunEnded, SpanEnded
 from evenkeel.core.schedule.entry import Entry
 from evenkeel.core.schedule.missed import Span
 from evenkeel.core.schedule.turn import Turn
-from evenkeel.model import RunState
+from evenkeel.model import Cause, RunState
 from evenkeel.reasons import EventReason, JobReason, Reason
 
 
 def run_ended(turn: Turn, entry: Entry, ended: RunEnded) -> None:
     """What the owner should know of a run's end."""
-    due, why = rfc3339.show(ended.run.due), cause(ended.reason, ended.message)
+    due, why_ = rfc3339.show(ended.run.due), why(ended.reason, ended.message, ended.cause)
     match ended.state:
         case RunState.SUCCEEDED:
             turn.event(
@@ -39,28 +41,29 @@ def run_ended(turn: Turn, entry: Entry, ended: RunEnded) -> None:
             turn.event(
                 entry,
                 EventReason.RUN_FAILED,
-                f"The run due {due} failed: {why}",
+                f"The run due {due} failed: {why_}",
                 warning=True,
             )
         case RunState.MISSED:
             turn.event(
                 entry,
                 EventReason.MISS_SCHEDULE,
-                f"Missed scheduled time to start a job: {due}: {why}",
+                f"Missed scheduled time to start a job: {due}: {why_}",
                 warning=True,
             )
         case RunState.SKIPPED if ended.reason is Reason.OVERLAP:
             turn.event(
                 entry,
                 EventReason.JOB_ALREADY_ACTIVE,
-                f"The run due {due} was skipped: a run of this schedule is still active and "
-                "concurrencyPolicy is Forbid",
+                f"The run due {due} was skipped: "
+                + (ended.message or "a run of this schedule is still active")
+                + " and concurrencyPolicy is Forbid" * (not ended.message),
             )
         case RunState.SKIPPED:
             turn.event(
                 entry,
                 EventReason.RUN_SKIPPED,
-                f"The run due {due} was skipped: {why}",
+                f"The run due {due} was skipped: {why_}",
                 warning=ended.reason is Reason.QUEUE_FULL,
             )
         case RunState.LOST if ended.reason is Reason.JOB_DELETED:
@@ -71,7 +74,7 @@ def run_ended(turn: Turn, entry: Entry, ended: RunEnded) -> None:
             )
         case RunState.LOST:
             turn.event(
-                entry, EventReason.RUN_LOST, f"The run due {due} is lost: {why}", warning=True
+                entry, EventReason.RUN_LOST, f"The run due {due} is lost: {why_}", warning=True
             )
 
 
@@ -92,6 +95,21 @@ def span_ended(turn: Turn, entry: Entry, ended: SpanEnded) -> None:
             turn.event(entry, EventReason.RUN_LOST, f"{span} lost: {ended.reason}", warning=True)
 
 
-def cause(reason: str | None, message: str) -> str:
-    """The reason of a failure, and what Kubernetes says of it."""
-    return ": ".join(part for part in (reason or "", message) if part)
+def why(reason: str | None, message: str, cause: Cause | None = None) -> str:
+    """The reason of an end, what Kubernetes says of it, and how the container ended that failed."""
+    said = ": ".join(part for part in (reason or "", message) if part)
+    return f"{said}; {_how_it_ended(cause)}" if cause else said
+
+
+def _how_it_ended(cause: Cause) -> str:
+    subject = f"container {cause.container}" if cause.container else "its Pod"
+    code = "failed" if cause.exit_code is None else f"exited with code {cause.exit_code}"
+    return f"{subject} {code} ({cause.reason})" + (f": {cause.message}" if cause.message else "")
+
+
+def fields(cause: Cause | None) -> dict[str, Any]:
+    """For a log line: never the message, which is a tenant's text."""
+    if cause is None:
+        return {}
+    code = {} if cause.exit_code is None else {"exit_code": cause.exit_code}
+    return {**code, "exit_reason": cause.reason}
