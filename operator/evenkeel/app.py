@@ -30,7 +30,7 @@ from evenkeel import clock as clocks
 from evenkeel import rfc3339
 from evenkeel.clock import Clock
 from evenkeel.core import effects
-from evenkeel.core.messages import Ask, Message
+from evenkeel.core.messages import Ask, JobsSilent, Message
 from evenkeel.core.schedule import tell
 from evenkeel.core.scheduler import Scheduler
 from evenkeel.errors import Busy
@@ -46,6 +46,7 @@ from evenkeel.log import log
 from evenkeel.loop import Loop
 from evenkeel.model import RunState
 from evenkeel.settings import Settings
+from evenkeel.web.health import READY_WITHIN_S
 from evenkeel.web.metrics import Metrics
 
 CREATES_END_S = 10.0
@@ -56,6 +57,9 @@ WRITES_END_S = 8.0
 
 PICTURE_S = 5.0
 """The greatest age of the picture of the load that /metrics shows."""
+
+LISTEN_S = 5.0
+"""Between two looks whether the watches of Jobs are told something."""
 
 COMPLAINT_S = 60.0
 """One sentence a minute of each kind: an API server that is away must not fill a disk."""
@@ -198,6 +202,7 @@ class Operator:
                 self.pruner.run(),
                 self.status_sync.run(),
                 self.events.run(),
+                self._listen_to_watches(),
                 self._picture_the_load(),
                 self._become_ready(),
             )
@@ -249,6 +254,20 @@ class Operator:
                 statuses=unwritten,
                 creates=unanswered,
             )
+
+    async def _listen_to_watches(self) -> None:
+        """A status that says that all is well while no end of a Job is seen would be wrong."""
+        silent = dict.fromkeys(self.settings.namespaces or ("",), False)
+        while True:
+            await clocks.sleep(LISTEN_S)
+            for ns, reflector in zip(silent, self.jobs, strict=True):
+                silence_s = max(reflector.silence_s, reflector.unanswered_s)
+                if (silence_s > READY_WITHIN_S) is silent[ns]:
+                    continue
+                silent[ns] = not silent[ns]
+                self.scheduler.inbox.hint(("silent", ns), JobsSilent(ns, silent[ns]))
+                event = "ends of runs are not seen" if silent[ns] else "ends of runs are seen again"
+                log(event, level="error" if silent[ns] else "info", ns=ns)
 
     async def _picture_the_load(self) -> None:
         """For /metrics, away from the loop: to count who runs in which hour takes 20 ms at ten

@@ -132,6 +132,8 @@ class ConditionReason(enum.StrEnum):
     PODS_UNREADABLE = "PodsUnreadable"
     JOB_ALTERED = "JobAltered"
     """A Job was stored without what tells whose it is."""
+    ENDS_NOT_SEEN = "EndsNotSeen"
+    """The watch of Jobs has been told nothing for minutes."""
 
     # what keeps Pods from starting
     IMAGE_NOT_PULLED = "ImageNotPulled"

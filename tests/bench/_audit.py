@@ -52,12 +52,15 @@ class Creates(_Log):
             first.setdefault(name, received(event))
         return first
 
-    def lateness_s(self, *, due_from: float = 0.0, due_before: float = float("inf")) -> list[float]:
-        """Request received minus due, ascending, for due times in that span."""
+    def lateness_s(
+        self, *, due_from: float = 0.0, due_before: float = float("inf"), of: str = ""
+    ) -> list[float]:
+        """Request received minus due, ascending, for due times in that span and Jobs whose names
+        begin like that."""
         found = []
         for name, instant in self.received_s().items():
             due = due_of(name)
-            if due is not None and due_from <= due < due_before:
+            if name.startswith(of) and due is not None and due_from <= due < due_before:
                 found.append(instant - due)
         return sorted(found)
 

@@ -14,6 +14,7 @@ from evenkeel.core.effects import Forget, ReadSchedule
 from evenkeel.core.messages import (
     JobSeen,
     JobsListed,
+    JobsSilent,
     ScheduleGone,
     ScheduleRead,
     ScheduleSeen,
@@ -175,6 +176,17 @@ def jobs_listed(state: State, message: JobsListed) -> None:
     for uid, entry in list(state.entries.items()):
         if message.ns in ("", entry.ns):
             route.call(state, uid, jobs.compare_with_list, listed, message.listed_at)
+
+
+def jobs_silent(state: State, message: JobsSilent) -> None:
+    """Say so on every schedule that it concerns."""
+    if message.silent:
+        state.silent.add(message.ns)
+    else:
+        state.silent.discard(message.ns)
+    for uid, entry in list(state.entries.items()):
+        if message.ns in ("", entry.ns):
+            route.call(state, uid, jobs.silence_changed, touch=False)
 
 
 def _forget_facts(state: State, ns: str) -> None:

@@ -95,6 +95,15 @@ class JobsListed:
 
 
 @dataclass(frozen=True, slots=True)
+class JobsSilent:
+    """The watch of Jobs has been told nothing for minutes, or is told something again."""
+
+    ns: str
+    """The namespace that is watched; empty: all."""
+    silent: bool
+
+
+@dataclass(frozen=True, slots=True)
 class CreateResult:
     """An orchestrator is done with one attempt: what its create proved."""
 
@@ -268,6 +277,7 @@ Message = (
     | JobSeen
     | JobGone
     | JobsListed
+    | JobsSilent
     | CreateResult
     | PutBack
     | Unanswered

@@ -130,7 +130,7 @@ def call(
     entry = state.entries.get(uid)
     if entry is None:
         return None
-    turn = state.turn()
+    turn = state.turn(entry.ns)
     try:
         value = handler(turn, entry, *arguments)
     except Exception as surprise:  # noqa: BLE001 - the bulkhead between tenants
@@ -162,7 +162,7 @@ def first_sight(
 ) -> bool:
     """Make the entry of a schedule that was not known; False: that raised."""
     try:
-        entry = accept.begin(state.turn(), seen, memory, revision=revision)
+        entry = accept.begin(state.turn(seen.ns), seen, memory, revision=revision)
     except Exception as surprise:  # noqa: BLE001 - the bulkhead between tenants
         empty = Entry(seen.uid, seen.ns, seen.name, generation=seen.generation)
         _close(state, empty, surprise)

@@ -302,6 +302,7 @@ _OF_ALL: dict[type[Message], Callable[[Scheduler, Any], None]] = {
     messages.JobSeen: lambda self, message: route.job_seen(self.state, message),
     messages.JobGone: lambda self, message: route.job_gone(self.state, message),
     messages.JobsListed: lambda self, message: admit.jobs_listed(self.state, message),
+    messages.JobsSilent: lambda self, message: admit.jobs_silent(self.state, message),
     messages.TimeConfirmed: lambda self, message: wallclock.confirmed(self.state, message),
     messages.CancelRun: lambda self, message: answer.cancel_run(self.state, message),
     messages.GetRun: lambda self, message: answer.get_run(self.state, message),

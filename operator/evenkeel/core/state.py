@@ -196,6 +196,9 @@ class State:
     moving: Moving | None = None
     arrivals: Arrivals = field(default_factory=Arrivals)
 
+    silent: set[str] = field(default_factory=set)
+    """Namespaces whose watch of Jobs has been told nothing for minutes; empty: the watch of all."""
+
     # what comes of a step
     effects: list[Effect] = field(default_factory=list)
     ended: deque[tuple[float, RunId]] = field(default_factory=deque)
@@ -225,8 +228,8 @@ class State:
         """How many those are."""
         return len(self.entries) + len(self.closed) + len(self.unadmitted)
 
-    def turn(self) -> Turn:
-        """What one schedule may use now."""
+    def turn(self, ns: str) -> Turn:
+        """What one schedule of this namespace may use now."""
         return Turn(
             now=self.now,
             second=int(self.now),
@@ -235,6 +238,7 @@ class State:
             settings=self.settings,
             agenda=self.agenda,
             stopping=self.stopping,
+            silent=bool(self.silent) and not self.silent.isdisjoint(("", ns)),
         )
 
     def emit(self, effect: Effect) -> None:

@@ -49,6 +49,12 @@ up."""
 REMEMBERED_LIMIT = 20_000
 """(schedule, reason) pairs whose last Event is remembered."""
 
+REFUSED_FOR_S = 300.0
+"""So long a refusal is remembered where nothing else is told in its namespace."""
+
+ENDING = "because it is being terminated"
+"""So the API server refuses what is to be created in a namespace that goes."""
+
 WHAT = "events"
 
 
@@ -67,10 +73,22 @@ class _Series:
     count: int = 0
 
 
+@dataclass(slots=True)
+class _Dropped:
+    """Events of a namespace, none of which was taken."""
+
+    first_m: float
+    last_m: float
+
+
 @dataclass(frozen=True, slots=True)
 class _Waiting:
     event: KubeEvent
     since: float
+
+
+class _NamespaceEnds(Exception):
+    """Nothing is created there any more, and nobody misses it."""
 
 
 class Events:
@@ -103,11 +121,18 @@ class Events:
         """By namespace, the next one's turn first."""
         self._waiting = 0
         self._series: dict[tuple[str, str], _Series] = {}
+        self._not_taken: dict[str, _Dropped] = {}
+        """By namespace."""
 
     def behind(self, by_s: float) -> set[str]:
-        """Namespaces with an Event that has waited for so long."""
-        since = self._clock.monotonic() - by_s
-        return {ns for ns, lane in self._lanes.items() if lane[0].since < since}
+        """Namespaces with an Event that has waited for so long, or none of whose Events was taken
+        for so long."""
+        now = self._clock.monotonic()
+        late = {ns for ns, lane in self._lanes.items() if lane[0].since < now - by_s}
+        self._not_taken = {
+            ns: one for ns, one in self._not_taken.items() if one.last_m > now - REFUSED_FOR_S
+        }
+        return late | {ns for ns, one in self._not_taken.items() if one.last_m - one.first_m > by_s}
 
     def tell(self, event: KubeEvent) -> None:
         """Queue an Event."""
@@ -171,13 +196,23 @@ class Events:
     async def _send_in(self, place: Place, event: KubeEvent) -> None:
         answered = False
         try:
-            if not await self._send(event):
-                self._dropped()
+            self._count(event.ns, taken=await self._send(event))
+            answered = True
+        except _NamespaceEnds:
+            self._dropped()
             answered = True
         except (NotSent, NoAnswer):
-            self._dropped()
+            self._count(event.ns, taken=False)
         finally:
             place.give_back(answered=answered)
+
+    def _count(self, ns: str, *, taken: bool) -> None:
+        if taken:
+            self._not_taken.pop(ns, None)
+            return
+        self._dropped()
+        now = self._clock.monotonic()
+        self._not_taken.setdefault(ns, _Dropped(now, now)).last_m = now
 
     async def _send(self, event: KubeEvent) -> bool:
         """Whether it was taken."""
@@ -210,6 +245,8 @@ class Events:
         """Whether it was taken, and whether there is no such Event."""
         reply = await self._api.call(verb, path, body=orjson.dumps(body), content_type=content_type)
         self._gate.heed(WHAT, ns, reply)
+        if reply.status == 403 and ENDING in reply.message:
+            raise _NamespaceEnds
         return reply.ok and reply.from_api_server, reply.absent
 
 

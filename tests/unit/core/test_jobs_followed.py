@@ -463,3 +463,44 @@ def test_history_keeps_a_name_for_as_long_as_a_create_that_was_given_up_may_arri
     world.write(seen.uid)
     world.settle()
     assert world.jobs == {}
+
+
+# --- a watch of Jobs that is silent ---------------------------------------------------------------
+
+
+def silent(world: World, silent: bool, ns: str = "") -> World:
+    return world.tell(messages.JobsSilent(ns, silent))
+
+
+@pytest.mark.parametrize("ns", ["", "shop"])
+def test_while_ends_are_not_seen_no_schedule_says_that_all_is_as_expected(ns):
+    world = World().see(every(TEN_MINUTES)).run_until("10:10")
+    assert world.condition("Degraded") == ("False", "AsExpected")
+    silent(world, True, ns)
+    assert world.condition("Degraded") == ("True", "EndsNotSeen")
+    world.run_until("10:20")  # its next create succeeds
+    assert world.condition("Degraded") == ("True", "EndsNotSeen")
+    assert world.condition("Ready")[0] == "True"
+    silent(world, False, ns)
+    assert world.condition("Degraded") == ("False", "AsExpected")
+
+
+def test_a_schedule_without_a_job_says_so_with_its_next_create():
+    world = World().see(every(TEN_MINUTES))
+    silent(world, True).run_until("10:09")
+    assert "Degraded" not in {row["type"] for row in world.status()["conditions"]}
+    world.run_until("10:10")
+    assert world.condition("Degraded") == ("True", "EndsNotSeen")
+
+
+def test_the_watch_of_another_namespace_says_nothing_of_this_one():
+    world = World().see(every(TEN_MINUTES)).run_until("10:10")
+    silent(world, True, "bank")
+    assert world.condition("Degraded") == ("False", "AsExpected")
+
+
+def test_a_restart_that_has_listed_all_jobs_takes_it_back():
+    world = World().see(every(TEN_MINUTES)).run_until("10:10")
+    silent(world, True)
+    world.crash()
+    assert world.condition("Degraded") == ("False", "AsExpected")

@@ -6,8 +6,8 @@ from tests.unit.core.world import World
 
 from evenkeel.core import messages
 from evenkeel.core.schedule import phase
-from evenkeel.model import At, Cron, Interval, MissedRuns, Timing
-from evenkeel.resource.record import Memory
+from evenkeel.model import At, Cron, Interval, MissedRuns, RunState, Timing
+from evenkeel.resource.record import Memory, Pause, RecentRun, Record
 
 EVERY_FIVE_MINUTES = "*/5 * * * *"
 
@@ -240,6 +240,36 @@ def test_what_a_status_says_of_a_far_future_is_not_believed(field):
     world = World(now=instant("10:01"), clock_is_confirmed=True)
     world.see(cron(EVERY_FIVE_MINUTES), Memory(**remembered))
     assert world.run_until("10:06").started() == ["10:05:00"]
+
+
+def test_rows_of_recent_beyond_what_a_clock_may_be_off_are_not_believed():
+    """By hand, ten rows of due times to come would silence a weekly schedule for ten weeks."""
+    rows = [RecentRun(instant("10:05") + k * 604_800, RunState.SUCCEEDED) for k in range(1, 10)]
+    weekly = every(604_800, anchor=instant("10:05") - 604_800)
+    memory = Memory(timing=weekly.timing, record=Record(recent=rows), mark=instant("10:05"))
+    world = World(now=instant("10:05") + 604_800 - 2 * 86_400).see(weekly, memory)
+    world.run_until(instant("10:06") + 604_800)
+    assert [run.due for run, _, _ in world.creations] == [instant("10:05") + 604_800]
+
+
+def test_the_next_run_is_one_that_will_be():
+    """A row of a due time to come says that it has ended: nothing runs then."""
+    rows = [RecentRun(instant("10:05"), RunState.SUCCEEDED)]
+    memory = Memory(timing=five_minutely(), record=Record(recent=rows), mark=instant("10:00"))
+    world = World(now=instant("10:01")).see(cron(EVERY_FIVE_MINUTES), memory)
+    assert world.status()["nextRunTime"] == "2026-03-02T10:10:00Z"
+    assert world.run_until("10:11").started() == ["10:10:00"]
+
+
+def test_times_of_the_future_in_a_status_count_as_now():
+    record = Record(counts_since=FAR, last_schedule=FAR, last_success=FAR, last_failure=FAR)
+    memory = Memory(timing=five_minutely(), record=record, pause=Pause(FAR, "somebody", "why"))
+    world = World(now=instant("10:01"), clock_is_confirmed=True)
+    status = world.see(cron(EVERY_FIVE_MINUTES), memory).status()
+    now = "2026-03-02T10:01:00Z"
+    for field in ("countsSince", "lastScheduleTime", "lastSuccessfulTime", "lastFailureTime"):
+        assert status[field] == now, field
+    assert status["pause"]["since"] == now
 
 
 def test_the_creation_is_a_bound_whatever_a_status_from_before_it_remembers():

@@ -195,3 +195,49 @@ def test_whom_a_429_to_an_event_holds_back(message, others_at):
 def test_events_wait_for_creates_but_not_for_ever():
     api, _ = tell(told(), busy=lambda: True, seconds=PATIENCE_S + 1)
     assert len(api.calls) == 1
+
+
+# --- namespaces whose Events are not written ------------------------------------------------------
+
+FORBIDDEN = status(403, "Forbidden", "events is forbidden")
+TERMINATING = status(
+    403,
+    "Forbidden",
+    "unable to create new content in namespace shop because it is being terminated",
+)
+DENIALS = {
+    "may not be created": (lambda call: FORBIDDEN, {"shop", "bank"}),
+    "get no answer": (lambda call: NO_ANSWER, {"shop", "bank"}),
+    "may not be created in one": (
+        lambda call: FORBIDDEN if "/shop/" in call.path else CREATED,
+        {"shop"},
+    ),
+    "may not be created for a moment": (
+        lambda call: FORBIDDEN if call.at < 30 else CREATED,
+        set(),
+    ),
+    "are of namespaces that end": (lambda call: TERMINATING, set()),
+}
+
+
+@pytest.mark.parametrize(("answer", "behind"), DENIALS.values(), ids=DENIALS)
+def test_namespaces_are_behind_whose_events_were_not_taken_for_a_minute(answer, behind):
+    found = []
+
+    async def scenario(clock):
+        it = Events(ScriptedApi(answer), clock, busy=lambda: False)
+
+        async def speak():
+            for number in range(9):
+                assert number > 5 or not it.behind(60.0)
+                it.tell(told(f"Missed{number}"))
+                it.tell(told(f"Missed{number}", ns="bank"))
+                await asyncio.sleep(10)
+            found.append(it.behind(60.0))
+            await asyncio.sleep(400)
+            found.append(it.behind(60.0))
+
+        await for_a(600, it.run(), speak())
+
+    virtually(scenario)
+    assert found == [behind, set()]  # nothing is known of namespaces where nothing is told

@@ -27,7 +27,7 @@ from evenkeel.core.schedule.missed import Span
 from evenkeel.core.schedule.ready import DEFECTS
 from evenkeel.core.schedule.run import Stage
 from evenkeel.core.schedule.turn import Turn
-from evenkeel.model import At, Instant, JobFact, Rejection, RunId, RunState, Schedule, Timing
+from evenkeel.model import DAY_S, At, Instant, JobFact, Rejection, RunId, RunState, Schedule, Timing
 from evenkeel.reasons import ConditionReason, ConditionType, EventReason, Reason
 from evenkeel.resource.record import Memory, Pause
 from evenkeel.resource.timing import timing_hash
@@ -72,8 +72,20 @@ def _believed(turn: Turn, memory: Memory) -> Memory:
     def past(instant: Instant | None) -> Instant | None:
         return turn.second if instant is not None and instant > latest else instant
 
+    record, pause = memory.record, memory.pause
     return replace(
         memory,
+        record=replace(
+            record,
+            counts_since=min(record.counts_since, turn.second),
+            last_schedule=past(record.last_schedule),
+            last_success=past(record.last_success),
+            last_failure=past(record.last_failure),
+            # A clock that was set back has written rows of times to come, but none so far ahead:
+            # the scheduler would wait for the clock.
+            recent=[row for row in record.recent if row.due <= turn.second + DAY_S],
+        ),
+        pause=replace(pause, since=min(pause.since, turn.second)) if pause else None,
         mark=past(memory.mark),
         timing_since=past(memory.timing_since),
         suspended_since=past(memory.suspended_since),

@@ -8,7 +8,7 @@ from evenkeel.core.schedule.entry import Entry
 from evenkeel.core.schedule.run import Run, Stage
 from evenkeel.core.schedule.turn import Turn
 from evenkeel.model import JobFact, JobState, RunState
-from evenkeel.reasons import Reason
+from evenkeel.reasons import ConditionReason, ConditionType, Reason
 from evenkeel.resource.job import job_name
 
 DELETION_PATIENCE_S = 120.0
@@ -132,6 +132,15 @@ def compare_with_list(
         if (run.ref.ns, run.ref.name) not in listed:
             ask_for(turn, run)
     history.keep_listed(entry, listed, listed_at)
+
+
+def silence_changed(turn: Turn, entry: Entry) -> None:
+    """Ends of Jobs are not seen any more, or they are again. A schedule none of whose Jobs goes on
+    says so with its next create."""
+    degraded = entry.conditions.get(ConditionType.DEGRADED)
+    not_seen = degraded is not None and degraded.reason == ConditionReason.ENDS_NOT_SEEN
+    if not_seen or (turn.silent and any(run.has_job for run in entry.runs.values())):
+        trouble.show(turn, entry)
 
 
 def judge(turn: Turn, entry: Entry) -> None:

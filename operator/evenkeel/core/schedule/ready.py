@@ -20,7 +20,11 @@ DECIDE_READY = (
 
 NOT_PROVEN_MESSAGE = "jobTemplate: the API server is being asked whether it accepts the template"
 
-DEFECTS = (ConditionReason.INTERNAL_ERROR, ConditionReason.NEXT_NOT_LATER)
+DEFECTS = (
+    ConditionReason.INTERNAL_ERROR,
+    ConditionReason.NEXT_NOT_LATER,
+    ConditionReason.ENDS_NOT_SEEN,
+)
 """Reasons of Degraded that are no fault of the user's."""
 
 _SAYS: Mapping[tuple[str, str], str] = {

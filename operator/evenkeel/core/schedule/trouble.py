@@ -22,6 +22,11 @@ NOT_STARTED = {
 }
 """Why no Pod starts, as the condition says it."""
 
+NOT_SEEN_MESSAGE = (
+    "the API server has told nothing of Jobs for minutes: ends of runs are not seen, and what "
+    "concurrencyPolicy decides may be outdated"
+)
+
 _KINDS: dict[str, Trouble] = {
     ConditionReason.PODS_UNREADABLE: Trouble.PODS,
     **dict.fromkeys(NOT_STARTED.values(), Trouble.START),
@@ -58,6 +63,10 @@ def show(turn: Turn, entry: Entry) -> None:
         if kind in entry.troubles:
             turn.condition(entry, ConditionType.DEGRADED, "True", *entry.troubles[kind])
             return
+    if turn.silent:
+        not_seen = ConditionReason.ENDS_NOT_SEEN
+        turn.condition(entry, ConditionType.DEGRADED, "True", not_seen, NOT_SEEN_MESSAGE)
+        return
     turn.condition(entry, ConditionType.DEGRADED, "False", ConditionReason.AS_EXPECTED)
 
 

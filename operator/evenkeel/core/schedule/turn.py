@@ -35,6 +35,8 @@ class Turn:
     settings: Settings
     agenda: Agenda
     stopping: bool = False
+    silent: bool = False
+    """The watch of this schedule's Jobs has been told nothing for minutes."""
     effects: list[Effect] = field(default_factory=list)
     server_answered: bool = False
     """A create got an answer: schedules that wait for the API server may go on."""

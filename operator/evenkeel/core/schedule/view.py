@@ -9,7 +9,7 @@ from evenkeel.core.messages import Document
 from evenkeel.core.schedule.entry import Entry
 from evenkeel.core.schedule.ready import sentence
 from evenkeel.core.schedule.run import Run
-from evenkeel.model import Instant, JobRef
+from evenkeel.model import Instant, JobRef, RunId
 from evenkeel.reasons import ConditionReason, ConditionType
 from evenkeel.resource.job import job_name
 from evenkeel.resource.record import (
@@ -92,14 +92,15 @@ def state_of(entry: Entry) -> str:
 
 
 def next_dues(entry: Entry, *, now: float, count: int) -> list[Instant]:
-    """The next due times; none while nothing may start."""
+    """The next due times that await a run; none while nothing may start."""
     if entry.dues is None or entry.halted:
         return []
     found: list[Instant] = []
     after: Instant | None = int(now)
     while len(found) < count and after is not None:
         after = entry.dues.next_after(after)
-        if after is not None:
+        # A status that was edited, or written by a clock that was ahead, tells of ends to come.
+        if after is not None and RunId(entry.uid, after) not in entry.decided:
             found.append(after)
     return found
 
