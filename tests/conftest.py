@@ -20,7 +20,16 @@ from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
-from tests.cluster.harness import Cluster, HarnessError, build, images, node, prepare, start
+from tests.cluster.harness import (
+    Cluster,
+    HarnessError,
+    build,
+    images,
+    node,
+    prepare,
+    promtool,
+    start,
+)
 from tests.cluster.harness.cluster import Pods
 from tests.cluster.harness.helm import Helm, program
 from tests.cluster.harness.helm import helm as run_helm
@@ -70,6 +79,9 @@ def pytest_collection_finish(session: pytest.Session) -> None:
             _prepare("kwok")
         if "node_cluster" in wanted:
             _prepare("node")
+        if any("alerts" in item.path.name for item in session.items):
+            with suppress(HarnessError):  # the tests say what is missing
+                promtool.program()
         parts = {"cronjob-specs", "helm", "helm-docs", "registry"}
         for part in parts & {name.replace("_", "-") for name in wanted}:
             with suppress(HarnessError):  # the fixture tells it to the tests that need it

@@ -44,10 +44,11 @@ from evenkeel.kube.pruner import Pruner
 from evenkeel.kube.status_sync import StatusSync
 from evenkeel.log import log
 from evenkeel.loop import Loop
-from evenkeel.model import RunState
+from evenkeel.model import RunState, WatchRestart
 from evenkeel.settings import Settings
 from evenkeel.web.health import READY_WITHIN_S
 from evenkeel.web.metrics import Metrics
+from evenkeel.web.schedule_metrics import ScheduleMetrics
 
 CREATES_END_S = 10.0
 """At a shutdown creates in flight get this long to be answered; a Pod has 30 s in all."""
@@ -75,7 +76,7 @@ class Operator:
     ) -> None:
         self.settings = settings
         self.clock = clock
-        self.metrics = metrics or Metrics()
+        self.metrics = metrics or Metrics(monotonic=clock.monotonic)
         self.scheduler = Scheduler(settings, stopwatch=clock.monotonic)
         self.ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._failure: BaseException | None = None
@@ -145,6 +146,9 @@ class Operator:
             clock,
             self._carry_out,
             observe_step=metrics.stepped,
+        )
+        self.schedule_metrics = ScheduleMetrics(
+            self.scheduler.state, metrics, clock, settings.metrics_schedules
         )
         self._register_gauges()
         self._picture = self.scheduler.state.load.distribution(int(clock.now()))
@@ -287,6 +291,7 @@ class Operator:
         # 80 ms at each of its passes over them.
         gc.collect()
         gc.freeze()
+        self.metrics.counts.became_ready()
         log("ready", schedules=len(self.scheduler.state.entries))
 
     def _carry_out(self, effect: effects.Effect) -> None:
@@ -323,6 +328,8 @@ class Operator:
                 self._span_ended(effect)
             case effects.Observed(metric=metric, value=value):
                 self.metrics.observed(metric, value)
+            case effects.RunDelayed(delay_s=delay_s, cause=cause):
+                self.metrics.delayed(delay_s, cause)
             case effects.KubeEvent():
                 self.events.tell(effect)
             case effects.Log(level=level, event=event, fields=fields):
@@ -343,7 +350,7 @@ class Operator:
         )
 
     def _run_ended(self, ended: effects.RunEnded) -> None:
-        self._count_end(ended.state, ended.reason, 1)
+        self.metrics.ended(_namespace(ended.key), ended.state, ended.reason, 1)
         log(
             f"run {ended.state}",
             level=_LEVELS.get(ended.state, "info"),
@@ -356,7 +363,7 @@ class Operator:
         )
 
     def _span_ended(self, ended: effects.SpanEnded) -> None:
-        self._count_end(ended.state, ended.reason, ended.count)
+        self.metrics.ended(_namespace(ended.key), ended.state, ended.reason, ended.count)
         log(
             f"runs {ended.state}",
             level=_LEVELS.get(ended.state, "info"),
@@ -367,13 +374,6 @@ class Operator:
             reason=ended.reason,
         )
 
-    def _count_end(self, state: RunState, reason: str | None, number: int) -> None:
-        self.metrics.runs.labels(state.value).inc(number)
-        if state is RunState.SKIPPED:
-            self.metrics.skipped.labels(reason).inc(number)
-        elif state is RunState.MISSED:
-            self.metrics.missed.labels(reason).inc(number)
-
     def _complain(self, what: str, sentence: str) -> None:
         """Say what does not work, without saying it a thousand times."""
         now = self.clock.monotonic()
@@ -381,24 +381,31 @@ class Operator:
             self._complained_at[what] = now
             log(what, level="warning", sentence=sentence)
 
-    def _watch_restarted(self, why: str, sentence: str) -> None:
-        self.metrics.watch_restarts.labels(why).inc()
+    def _watch_restarted(self, why: WatchRestart, sentence: str) -> None:
+        self.metrics.watch_restarts.labels(why.value).inc()
         self._complain("watch of jobs begun anew", sentence)
 
     def _register_gauges(self) -> None:
         """Numbers that are read when somebody scrapes."""
         gauge, state, clock = self.metrics.gauge, self.scheduler.state, self.clock
-        gauge("evenkeel_schedules", "Schedules known", lambda: state.statistics.schedules)
+        self.metrics.gauges(
+            "evenkeel_schedules", "Schedules by state", "state", state.schedules_by_state
+        )
+        gauge(
+            "evenkeel_schedule_metrics_left_out",
+            "1 where there are too many schedules for metrics that name them",
+            lambda: self.schedule_metrics.left_out,
+        )
         gauge("evenkeel_index_runs", "Runs in the index", lambda: state.statistics.index_runs)
         gauge(
             "evenkeel_runs_running",
             "Runs whose Job exists and has not ended",
-            lambda: state.statistics.running,
+            lambda: state.census.running,
         )
         gauge(
             "evenkeel_runs_waiting",
             "Runs queued, held or between attempts",
-            lambda: state.statistics.waiting,
+            lambda: state.census.waiting,
         )
         gauge(
             "evenkeel_inbox_messages",
@@ -417,6 +424,12 @@ class Operator:
             lambda: self.status_sync.failing,
         )
         gauge(
+            "evenkeel_status_oldest_seconds",
+            "Since the oldest change that no stored status tells of",
+            lambda: self.status_sync.oldest_s,
+        )
+        gauge("evenkeel_events_waiting", "Events not yet sent", lambda: self.events.waiting)
+        gauge(
             "evenkeel_watch_silence_seconds",
             "Since the Jobs watch was last heard",
             lambda: max(reflector.silence_s for reflector in self.jobs),
@@ -431,3 +444,7 @@ class Operator:
             "The API server's clock minus ours, as far as its whole seconds tell",
             lambda: self.pruner.clock_skew_s,
         )
+
+
+def _namespace(key: str) -> str:
+    return key.partition("/")[0]

@@ -260,6 +260,19 @@ class JobRef:
     uid: str = ""
 
 
+class ScheduleState(enum.StrEnum):
+    """How a schedule stands, in one word: the first that applies."""
+
+    PENDING = "Pending"
+    REFUSED = "Refused"
+    SUSPENDED = "Suspended"
+    PAUSED = "Paused"
+    ENDED = "Ended"
+    DEGRADED = "Degraded"
+    RUNNING = "Running"
+    SCHEDULED = "Scheduled"
+
+
 class JobState(enum.StrEnum):
     """What the status of a Job says."""
 
@@ -318,3 +331,26 @@ class Verdict(enum.StrEnum):
     """429, quota, RBAC, a terminating namespace: nothing was written, and trying again may help."""
     UNKNOWN = "unknown"
     """Time-out, reset, 5xx: the Job may exist. The next thing is to read it by its name."""
+
+
+class WriteOutcome(enum.StrEnum):
+    """What became of one request that stores a status."""
+
+    OK = "ok"
+    CONFLICT = "conflict"
+    """409: somebody else has written since."""
+    THROTTLED = "throttled"
+    """429: the API server has too much to do."""
+    REFUSED = "refused"
+    """Another 4xx: trying again may not help."""
+    SERVER_ERROR = "server_error"
+    NO_ANSWER = "no_answer"
+
+
+class WatchRestart(enum.StrEnum):
+    """Why a watch of Jobs was begun anew."""
+
+    GONE = "gone"
+    """The API server does not know the version any more from which the watch went on."""
+    BROKEN = "broken"
+    """The watch was cut, was refused or was silent."""

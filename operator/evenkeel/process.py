@@ -22,12 +22,16 @@ from evenkeel.kube import credentials
 from evenkeel.kube.client import KubeClient
 from evenkeel.kube.crd_schema import CrdSchema
 from evenkeel.kube.listener import ScheduleListener
+from evenkeel.kube.reviews import Reviews
 from evenkeel.kube.schedule_watch import ScheduleWatch
 from evenkeel.kube.surroundings import check_surroundings
 from evenkeel.log import log
 from evenkeel.settings import Settings
+from evenkeel.web import schedule_metrics
+from evenkeel.web.access import Access, Decision
 from evenkeel.web.health import ALIVE_WITHIN_S, BEHIND_S, HealthServer, Signs
 from evenkeel.web.metrics import Metrics
+from evenkeel.web.schedule_metrics import handler
 from evenkeel.when import zone_data_version
 
 MORE_CONNECTIONS = 256
@@ -67,6 +71,16 @@ def _signs(operator: Operator | None, api: KubeClient, watch: ScheduleWatch) -> 
     )
 
 
+async def _review(reviews: Reviews, token: str) -> Decision:
+    try:
+        allowed = await reviews.may_get(schedule_metrics.PATH, token)
+    except OSError:
+        return Decision.AWAY
+    if allowed is None:
+        return Decision.UNKNOWN
+    return Decision.ALLOWED if allowed else Decision.REFUSED
+
+
 @asynccontextmanager
 async def operating(kubeconfig: Path | None, settings: Settings) -> AsyncIterator[Operator]:
     """A running operator. Leaving the context ends it at once; call `stop` and await `ended` first
@@ -85,14 +99,23 @@ async def operating(kubeconfig: Path | None, settings: Settings) -> AsyncIterato
                 + MORE_CONNECTIONS,
             )
         )
-        metrics, watch = Metrics(), ScheduleWatch(api, load)
+        metrics, watch = Metrics(monotonic=clock.monotonic), ScheduleWatch(api, load)
         operator: Operator | None = None
+        reviews = Reviews(lambda: api.credentials, timeout_s=settings.request_timeout_s)
+        stack.push_async_callback(reviews.close)
+        access = Access(partial(_review, reviews), monotonic=clock.monotonic)
         # First of all, so that probes tell what it waits for.
         health = await stack.enter_async_context(
             HealthServer(
                 settings.health_listen,
                 metrics.registry,
                 signs=lambda: _signs(operator, api, watch),
+                scraped=metrics.counts.was_scraped,
+                more={
+                    schedule_metrics.PATH: handler(
+                        lambda: operator.schedule_metrics if operator else None, access
+                    )
+                },
                 alive_within_s=ALIVE_WITHIN_S + settings.loop_interval_s,
             )
         )
@@ -118,16 +141,10 @@ async def operating(kubeconfig: Path | None, settings: Settings) -> AsyncIterato
         operator.pruner.see = listener.see
         operator.status_sync.seen_version = listener.version
         schema = CrdSchema(api)
-        operator.metrics.gauge(
-            "evenkeel_crd_schema_match",
-            "Whether the CRD in the cluster is that of this operator; NaN: it cannot be told",
-            lambda: math.nan if schema.matches is None else float(schema.matches),
+        metrics.crd_schema_match.set_function(
+            lambda: math.nan if schema.matches is None else float(schema.matches)
         )
-        metrics.gauge(
-            "evenkeel_schedules_watch_silence_seconds",
-            "Since the watch of ScheduledJobs was last heard",
-            lambda: watch.silence_s,
-        )
+        metrics.schedules_watch_silence_s.set_function(lambda: watch.silence_s)
         watching = asyncio.create_task(
             watch.run(served, listener.see, removed=removed, returned=operator.pruner.list_soon)
         )

@@ -56,6 +56,43 @@ class Reason(enum.StrEnum):
     OUTCOME_UNKNOWN = "outcome_unknown"
 
 
+WHY_SKIPPED = frozenset(
+    {
+        Reason.OVERLAP,
+        Reason.QUEUE_FULL,
+        Reason.SUSPENDED,
+        Reason.PAUSED,
+        Reason.REJECTED,
+        Reason.CRONJOB,
+    }
+)
+WHY_MISSED = frozenset(
+    {
+        Reason.DEADLINE,
+        Reason.NOT_IN_TIME,
+        Reason.SUPERSEDED,
+        Reason.CATCH_UP_LIMIT,
+        Reason.PAST,
+    }
+)
+"""The reasons by which skipped and missed runs are counted."""
+
+
+class DelayCause(enum.StrEnum):
+    """What first delayed the create of a run."""
+
+    NONE = "none"
+    """Nothing but the work of creating Jobs."""
+    RESTART = "restart"
+    """No operator looked at the due time: it was down, stood still, or did not know of it yet."""
+    HELD = "held"
+    """A create was held back, or the status that must announce it could not be stored."""
+    QUEUE = "queue"
+    """Another run of the schedule was active (`concurrencyPolicy: Queue`)."""
+    REBALANCE = "rebalance"
+    """A rebalance was being carried out at that time."""
+
+
 class JobReason(str):
     """A word of Kubernetes: the reason that a Job's own condition gives."""
 

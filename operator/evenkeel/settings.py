@@ -18,10 +18,13 @@ import yaml
 from evenkeel import errors
 from evenkeel.model import Weigh
 
-_GROUPED = dict.fromkeys(
-    ("placement_mode", "placement_weigh", "placement_duration", "placement_keep_on_resume_s"),
-    "placement",
-)
+_GROUPED = {
+    "placement_mode": "placement",
+    "placement_weigh": "placement",
+    "placement_duration": "placement",
+    "placement_keep_on_resume_s": "placement",
+    "metrics_schedules": "metrics",
+}
 """The settings that stand in a mapping of the file, and the name of that mapping."""
 
 
@@ -127,6 +130,22 @@ class Settings(pydantic.BaseModel):
     prune_s: float = pydantic.Field(default=600, gt=0)
     """ScheduledJobs are listed this often, to notice deletions that the watch did not report: a
     deleted schedule must create no more Jobs."""
+
+    metrics_schedules: Literal["Auto", "On", "Off"] = pydantic.Field(
+        default="Auto",
+        json_schema_extra={
+            "type": ["string", "boolean"],
+            "enum": ["Auto", "On", "Off", True, False],
+        },
+    )
+    """Whether /metrics/schedules shows metrics that name schedules. With Auto only up to 5,000
+    schedules: of more, these series would be most of what a Prometheus holds."""
+
+    @pydantic.field_validator("metrics_schedules", mode="before")
+    @classmethod
+    def _without_quotes(cls, value: object) -> object:
+        """On and Off are words of YAML for true and false."""
+        return {True: "On", False: "Off"}[value] if isinstance(value, bool) else value
 
     @pydantic.field_validator("namespaces")
     @classmethod

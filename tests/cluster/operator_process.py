@@ -145,7 +145,7 @@ class OperatorProcess:
 
     # --- what it says ---------------------------------------------------------------------------
 
-    def get(self, path: str) -> tuple[int, str]:
+    def get(self, path: str, *, token: str = "") -> tuple[int, str]:
         """Status and text of its HTTP server; 0 while it does not listen."""
         if not self.address:
             found = [line["address"] for line in self.events("listening")]
@@ -154,7 +154,8 @@ class OperatorProcess:
             self.address = found[-1]
         connection = http.client.HTTPConnection(self.address, timeout=10)
         try:
-            connection.request("GET", path)
+            headers = {"Authorization": f"Bearer {token}"} if token else {}
+            connection.request("GET", path, headers=headers)
             answer = connection.getresponse()
             return answer.status, answer.read().decode()
         except (OSError, http.client.HTTPException):

@@ -106,6 +106,13 @@ class World:
         found: list[Json] = self.get(path)["items"]
         return found
 
+    def token(self, ns: str, name: str) -> str:
+        """A token of a ServiceAccount, which is created."""
+        path = f"/api/v1/namespaces/{ns}/serviceaccounts"
+        self.call("POST", path, {"metadata": {"name": name}})
+        made = self.call("POST", f"{path}/{name}/token", {"spec": {"expirationSeconds": 3600}})
+        return str(made["status"]["token"])
+
     # --- ours -----------------------------------------------------------------------------------
 
     def namespace(self, word: str) -> str:

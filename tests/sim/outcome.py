@@ -50,6 +50,17 @@ class Left:
     """The answer to GetActiveRuns: (uid, due)."""
 
 
+@dataclass(frozen=True, slots=True)
+class Scrape:
+    """What one process answered to a scrape."""
+
+    at: float
+    number: int
+    """Of the process."""
+    metrics: str
+    by_schedule: str
+
+
 @dataclass(slots=True)
 class Outcome:
     """The state of the world at the end, and how it came about."""
@@ -68,6 +79,7 @@ class Outcome:
     left: Left | None = None
     forgiven: Counter[str] = field(default_factory=Counter)
     """How often oracles used which exception, by its name in forgiven.py."""
+    scrapes: list[Scrape] = field(default_factory=list)
     answers: list[Any] = field(default_factory=list)
     """What the operator said to those who asked it something."""
     deleted: dict[str, float] = field(default_factory=dict)

@@ -10,10 +10,11 @@ from dataclasses import dataclass
 from random import Random
 
 import orjson
+from prometheus_client import generate_latest
 from tests.sim.controllers import Controllers
 from tests.sim.forged import parts
 from tests.sim.network import CrashPoint, Storm, Weather
-from tests.sim.outcome import Outcome
+from tests.sim.outcome import Outcome, Scrape
 from tests.sim.process import Process, owned, text_of
 from tests.sim.record import Record
 from tests.sim.server import JOB, SCHEDULED_JOB, Json, Kind, Server
@@ -107,6 +108,7 @@ class Play:
         self.weather_of: Callable[[int], Weather] = lambda number: self.weather
         self.outcome = Outcome(world, self.server)
         self.record = Record(self.outcome, verbose=verbose)
+        self._scraping: asyncio.Task[None] | None = None
         Controllers(self.server, world.fate)
         self.server.listeners.append(self.record.changed)
         loop.set_task_factory(owned)
@@ -146,6 +148,7 @@ class Play:
         process = self.outcome.processes[-1]
         try:
             self.outcome.left = process.left()
+            self.outcome.failures += process.miscounted()
         except Exception as error:  # noqa: BLE001 - whatever it is, oracles have nothing to go by
             self.fail(f"operator {process.number} cannot answer: {text_of(error)}")
 
@@ -217,10 +220,24 @@ class Play:
                             process.changed(change.type, change.object)
                         else:
                             process.operator.jobs[0].listener.changed(change.type, change.object)
+            case "scrape":
+                self._scraping = asyncio.ensure_future(self._scrape())
             case "compact":
                 self.server.compact()
             case "forge status":
                 self._forge(deed)
+
+    async def _scrape(self) -> None:
+        """As Prometheus does; nothing where no process runs."""
+        process = self.outcome.processes[-1]
+        if process.over.is_set():
+            return
+        at, operator = self.server.now(), process.operator
+        text = generate_latest(operator.metrics.registry)
+        operator.metrics.counts.was_scraped()
+        by_schedule = await operator.schedule_metrics.text()
+        scrape = Scrape(at, process.number, text.decode(), by_schedule.decode())
+        self.outcome.scrapes.append(scrape)
 
     def _forge(self, deed: Deed) -> None:
         """Whatever of it the schema takes is stored; then every operator dies. A process that lives

@@ -17,6 +17,7 @@ from tests.sim.outcome import Left
 from tests.sim.server import Json
 
 from evenkeel.app import Operator
+from evenkeel.core.census import Census
 from evenkeel.core.effects import Answer
 from evenkeel.core.messages import GetActiveRuns, GetSchedule, Message
 from evenkeel.kube.api import schedules_path
@@ -126,6 +127,18 @@ class Process:
     def stop(self) -> None:
         """SIGTERM."""
         self.operator.stop()
+
+    def miscounted(self) -> list[str]:
+        """What /metrics would say of the schedules, if it differs from a walk over all of them."""
+        state, walked = self.operator.scheduler.state, Census()
+        if state.touched:  # by a clock that is doubted nothing is followed up
+            return []
+        for entry in state.entries.values():
+            walked.count(entry)
+        kept = state.census
+        told = (dict(kept.by_state), kept.running, kept.waiting)
+        true = (dict(walked.by_state), walked.running, walked.waiting)
+        return [] if told == true else [f"/metrics counts {told}, and there are {true}"]
 
     def left(self) -> Left:
         """What the process says of itself. The sizes come first: a question is a message, too."""

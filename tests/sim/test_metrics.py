@@ -9,10 +9,13 @@ from tests.sim.play import play
 from tests.sim.scenario import JOBS, TWENTY, right, world
 from tests.sim.world import Deed, create, every
 
+SCRAPE = Deed(10, "scrape")
+"""The counters grow only once somebody has seen them at 0."""
+
 
 def test_missed_runs_are_counted_by_reason() -> None:
     """A machine stood still from 45 to 645: 60 to 620 are missed, 640 runs."""
-    story = world(create(1, "a", TWENTY), Deed(45, "block", value=600), lasts_s=735)
+    story = world(create(1, "a", TWENTY), SCRAPE, Deed(45, "block", value=600), lasts_s=735)
 
     outcome = right(play(story))
 
@@ -25,6 +28,7 @@ def test_skipped_runs_are_counted_by_reason() -> None:
     story = world(
         create(1, "a", every(20, concurrencyPolicy="Forbid")),
         create(1, "b", every(20, concurrencyPolicy="Queue", maxQueued=1)),
+        SCRAPE,
         fate=lambda job: Fate(1, 1_000),
     )
 

@@ -44,7 +44,7 @@ class Deed:
     at_s: float
     what: str
     """create, patch, delete, delete job, edit job, cancel run, set clock, stop clock, mend clock,
-    block, tell again, compact, forge status."""
+    block, tell again, compact, forge status, scrape."""
     name: str = ""
     body: Json = field(default_factory=dict)
     value: float = 0.0

@@ -56,13 +56,14 @@ IN_A_MAPPING = {
     "placement_weigh": ("weigh", "Requests"),
     "placement_duration": ("duration", "Ignore"),
     "placement_keep_on_resume_s": ("keepOnResume", 60),
+    "metrics_schedules": ("schedules", "Off"),
 }
 
 
 @pytest.mark.parametrize(("field", "written"), IN_A_MAPPING.items(), ids=IN_A_MAPPING)
 def test_a_setting_in_a_mapping_is_read_from_file_and_environment(file, field, written):
     name, value = written
-    path = file(f"grace: 40\nplacement:\n  {name}: {value}\n")
+    path = file(f"grace: 40\n{field.partition('_')[0]}:\n  {name}: {value}\n")
     variable = f"EVENKEEL_{field.removesuffix('_s').upper()}"
     assert load(file=path, environment={}) == Settings(grace_s=40, **{field: value})
     assert load(file=None, environment={variable: str(value)}) == Settings(**{field: value})
@@ -95,6 +96,7 @@ BAD = {
         "placement: {duration: 90}",
         ["placement.duration: write Learned or Ignore"],
     ),
+    "a switch for a word": ("metrics: {schedules: 5000}", ["metrics.schedules: write Auto, On or"]),
     "days for seconds": (
         "placement: {keepOnResume: 7d}",
         ["placement.keepOnResume: write a plain number of seconds"],

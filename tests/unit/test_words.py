@@ -3,15 +3,20 @@
 People filter and alert by these words: one that no table explains cannot be looked up.
 """
 
+import asyncio
 import re
 from enum import StrEnum
 from pathlib import Path
 
 import pytest
+from tests.sim.virtual import SimulatedClock, VirtualLoop
+from tests.unit.test_operator import Silent
 
+from evenkeel.app import Operator
 from evenkeel.model import RunState
-from evenkeel.reasons import ConditionReason, ConditionType, EventReason, Reason
+from evenkeel.reasons import ConditionReason, ConditionType, DelayCause, EventReason, Reason
 from evenkeel.settings import Settings
+from evenkeel.web.schedule_text import FAMILIES
 
 PAGES = Path(__file__).parents[2] / "docs"
 
@@ -20,6 +25,7 @@ TABLES: dict[tuple[str, str], type[StrEnum]] = {
     ("runs.md", "Reasons"): Reason,
     ("status.md", "Conditions"): ConditionType,
     ("status.md", "Events"): EventReason,
+    ("metrics.md", "Causes of delay"): DelayCause,
 }
 
 
@@ -51,6 +57,32 @@ def test_the_table_lists_every_setting_with_its_default() -> None:
     fields = Settings.model_fields.items()
     defaults = [(field.alias or name, shown(field.default)) for name, field in fields]
     assert sorted(rows) == sorted(defaults)
+
+
+def test_the_table_lists_every_metric_with_its_labels() -> None:
+    async def shown(loop: VirtualLoop) -> set[str]:
+        registry = Operator(Silent(), SimulatedClock(loop, base=0), Settings()).metrics.registry
+        found = set()
+        for family in registry.collect():
+            labels = {name for sample in family.samples for name in sample.labels} - {"le"}
+            suffix = "_total" if family.type == "counter" else ""
+            found.add(f"{family.name}{suffix}" + (f"{{{','.join(sorted(labels))}}}" * bool(labels)))
+        return found
+
+    with asyncio.Runner(loop_factory=VirtualLoop) as runner:
+        registered = runner.run(shown(runner.get_loop()))  # type: ignore[arg-type]
+    assert sorted(series_of_table("metrics.md", "Metrics")) == sorted(registered)
+
+
+def test_the_table_lists_every_metric_by_schedule() -> None:
+    told = [name.partition("{")[0] for name in series_of_table("metrics.md", "Metrics by schedule")]
+    assert sorted(told) == sorted(FAMILIES)
+
+
+def series_of_table(page: str, heading: str) -> list[str]:
+    """All that the first column of the table names, several to a row."""
+    rows = re.findall(r"^\| ((?:`[a-z_{},]+`(?:, )?)+) \|", table(page, heading), re.MULTILINE)
+    return [name for row in rows for name in re.findall(r"`([^`]+)`", row)]
 
 
 @pytest.mark.parametrize("words", [Reason, ConditionReason, EventReason, ConditionType])

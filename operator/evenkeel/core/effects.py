@@ -7,7 +7,7 @@ from typing import Any
 from evenkeel.balance import Limits, LoadMap, Plan
 from evenkeel.core.messages import Ask
 from evenkeel.model import Cause, Instant, JobRef, RunId, RunState, Schedule
-from evenkeel.reasons import EventReason, Reason, RunReason
+from evenkeel.reasons import DelayCause, EventReason, Reason, RunReason
 from evenkeel.when import DueTimes
 
 
@@ -211,6 +211,15 @@ class Observed:
 
 
 @dataclass(frozen=True, slots=True)
+class RunDelayed:
+    """The first Job of a run was created so long after its due time, which may be no time at all.
+    Retries and requested runs have no delay: nothing says when they should have come."""
+
+    delay_s: float
+    cause: DelayCause
+
+
+@dataclass(frozen=True, slots=True)
 class KubeEvent:
     """A Kubernetes Event on the ScheduledJob, for what its owner must know."""
 
@@ -264,6 +273,7 @@ Effect = (
     | SpanEnded
     | ReadSchedule
     | Observed
+    | RunDelayed
     | KubeEvent
     | Log
     | Answer

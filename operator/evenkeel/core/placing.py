@@ -53,6 +53,7 @@ def follow_up(state: State) -> None:
             route.call(state, uid, start.give_free_places)
         if uid in state.entries:
             _weigh(state, state.entries[uid])
+            route.count(state, uid)
         state.touched.pop(uid, None)
     load(state)
 

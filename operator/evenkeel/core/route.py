@@ -43,7 +43,7 @@ from evenkeel.core.schedule.entry import Entry
 from evenkeel.core.schedule.ready import readiness
 from evenkeel.core.schedule.turn import Turn
 from evenkeel.core.state import Closed, Known, State
-from evenkeel.model import Instant, Rejection, Schedule
+from evenkeel.model import Instant, Rejection, Schedule, ScheduleState
 from evenkeel.reasons import ConditionReason, ConditionType, EventReason
 from evenkeel.resource.record import Condition, Memory
 from evenkeel.resource.status import show_conditions
@@ -170,7 +170,13 @@ def first_sight(
     state.entries[entry.uid] = entry
     state.uid_by_key[entry.key] = entry.uid
     state.known[entry.uid] = Known()
+    count(state, entry.uid)
     return True
+
+
+def count(state: State, uid: str) -> None:
+    """Count a schedule that was touched, for /metrics."""
+    call(state, uid, lambda turn, entry: state.census.count(entry), touch=False)
 
 
 def document(state: State, uid: str) -> tuple[str, str, Document, int] | None:
@@ -182,6 +188,7 @@ def document(state: State, uid: str) -> tuple[str, str, Document, int] | None:
         return None
     try:
         found = view.take_document(entry, now=state.now)
+        state.census.count(entry)  # the document may have said that nothing is due any more
     except Exception as surprise:  # noqa: BLE001 - the bulkhead between tenants
         _close(state, entry, surprise)
         return document(state, uid)
@@ -246,6 +253,7 @@ def drop(state: State, entry: Entry) -> None:
     """Delete an entry, and all that the index, the load and the launcher have of it."""
     state.entries.pop(entry.uid, None)
     state.known.pop(entry.uid, None)
+    state.census.forget(entry.uid)
     state.index_from.pop(entry.uid, None)
     state.touched.pop(entry.uid, None)
     state.unreachable.pop(entry.uid, None)
@@ -275,7 +283,7 @@ def _conditions_of(state: State, entry: Entry, sentence: str) -> dict[str, Condi
 
 def _document_of(closed: Closed) -> Document:
     """Nothing but what is known of it: all else in the stored status is what a restart needs."""
-    return {"state": "Degraded", "conditions": show_conditions(closed.conditions)}
+    return {"state": ScheduleState.DEGRADED, "conditions": show_conditions(closed.conditions)}
 
 
 def _where(surprise: Exception) -> str:

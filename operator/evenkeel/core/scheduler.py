@@ -21,7 +21,6 @@ from evenkeel.core.inbox import Inbox
 from evenkeel.core.index import RunIndex
 from evenkeel.core.messages import Document, Message
 from evenkeel.core.state import State
-from evenkeel.model import RunState
 from evenkeel.settings import Settings
 from evenkeel.when import columns, expand
 
@@ -242,11 +241,6 @@ class Scheduler:
 
     def _update_statistics(self) -> None:
         state, numbers = self.state, self.state.statistics
-        if state.monotonic - numbers.counted_m >= state.settings.loop_interval_s:
-            numbers.counted_m = state.monotonic
-            runs = [run for entry in state.entries.values() for run in entry.runs.values()]
-            numbers.running = sum(run.state is RunState.RUNNING for run in runs)
-            numbers.waiting = sum(run.waits for run in runs)
         numbers.schedules = len(state.entries)
         numbers.index_runs = len(state.index.current)
 

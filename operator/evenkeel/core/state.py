@@ -13,13 +13,14 @@ from typing import Any
 
 from evenkeel.balance import LoadMap, Member, Move, Plan, Skip
 from evenkeel.core.agenda import Agenda
+from evenkeel.core.census import Census
 from evenkeel.core.effects import Effect, Log
 from evenkeel.core.inbox import Inbox
 from evenkeel.core.index import IndexCell, nothing_yet
 from evenkeel.core.messages import Ask, ScheduleSeen
 from evenkeel.core.schedule.entry import Entry
 from evenkeel.core.schedule.turn import Turn
-from evenkeel.model import Instant, JobFact, RunId, RunState
+from evenkeel.model import Instant, JobFact, RunId, RunState, ScheduleState
 from evenkeel.resource.record import Condition, Placed
 from evenkeel.settings import Settings
 from evenkeel.when import DueTimes
@@ -31,9 +32,6 @@ class Statistics:
 
     schedules: int = 0
     index_runs: int = 0
-    running: int = 0
-    waiting: int = 0
-    counted_m: float = float("-inf")
 
 
 @dataclass(slots=True)
@@ -204,6 +202,7 @@ class State:
     ended: deque[tuple[float, RunId]] = field(default_factory=deque)
     ended_states: dict[RunId, RunState] = field(default_factory=dict)
     statistics: Statistics = field(default_factory=Statistics)
+    census: Census = field(default_factory=Census)
     stopwatch: Callable[[], float] = lambda: 0.0
     """For the duration metrics alone; no decision depends on it."""
 
@@ -228,6 +227,13 @@ class State:
         """How many those are."""
         return len(self.entries) + len(self.closed) + len(self.unadmitted)
 
+    def schedules_by_state(self) -> dict[ScheduleState, int]:
+        """Every state, and how many schedules are in it."""
+        found = dict(self.census.by_state)
+        found[ScheduleState.PENDING] += len(self.unadmitted)
+        found[ScheduleState.DEGRADED] += len(self.closed)
+        return found
+
     def turn(self, ns: str) -> Turn:
         """What one schedule of this namespace may use now."""
         return Turn(
@@ -239,6 +245,7 @@ class State:
             agenda=self.agenda,
             stopping=self.stopping,
             silent=bool(self.silent) and not self.silent.isdisjoint(("", ns)),
+            rebalancing=self.moving is not None or bool(self.arrivals.ahead),
         )
 
     def emit(self, effect: Effect) -> None:

@@ -154,6 +154,11 @@ class KubeClient:
         return reply
 
     @property
+    def credentials(self) -> Credentials:
+        """Those in use."""
+        return self._credentials
+
+    @property
     def answering_s(self) -> float:
         """For how long calls have been answered, without a longer pause; 0: they are not."""
         now = asyncio.get_running_loop().time()

@@ -40,6 +40,10 @@ class Credentials:
         # A token file mostly ends with a newline, which a header must not contain.
         return {"Authorization": token.strip()} if token else {}
 
+    def context_without_certificate(self) -> ssl.SSLContext | None:
+        """For a call in somebody else's name, for whom our certificate must not speak."""
+        return _context(self.configuration, certificate=False) if self.context else None
+
 
 def load(kubeconfig: Path | None) -> Credentials:
     """From that kubeconfig, or from the Pod's service account. CannotStart says what is wrong."""
@@ -108,12 +112,12 @@ def _fingerprint(credentials: Credentials) -> str:
     return digest.hexdigest()
 
 
-def _context(configuration: client.Configuration) -> ssl.SSLContext:
+def _context(configuration: client.Configuration, *, certificate: bool = True) -> ssl.SSLContext:
     context = ssl.create_default_context(cafile=configuration.ssl_ca_cert)
     # Python 3.13 refuses CAs without a key-usage extension; many clusters have such, and kubectl
     # takes them.
     context.verify_flags &= ~ssl.VERIFY_X509_STRICT
-    if configuration.cert_file:
+    if configuration.cert_file and certificate:
         context.load_cert_chain(configuration.cert_file, configuration.key_file)
     if not configuration.verify_ssl:
         context.check_hostname = False

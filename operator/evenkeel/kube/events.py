@@ -124,6 +124,11 @@ class Events:
         self._not_taken: dict[str, _Dropped] = {}
         """By namespace."""
 
+    @property
+    def waiting(self) -> int:
+        """Events that are not sent yet."""
+        return self._waiting
+
     def behind(self, by_s: float) -> set[str]:
         """Namespaces with an Event that has waited for so long, or none of whose Events was taken
         for so long."""

@@ -10,7 +10,7 @@ from evenkeel.core.inbox import Inbox
 from evenkeel.core.messages import JobGone, JobSeen, JobsListed
 from evenkeel.kube.api import Api, jobs_path
 from evenkeel.kube.reflector import Reflector
-from evenkeel.model import JobFact
+from evenkeel.model import JobFact, WatchRestart
 from evenkeel.resource.job import LABEL_UID, read_job
 
 
@@ -65,7 +65,7 @@ def jobs_reflectors(
     *,
     now: Callable[[], float],
     namespaces: tuple[str, ...],
-    on_restart: Callable[[str, str], None] = lambda why, sentence: None,
+    on_restart: Callable[[WatchRestart, str], None] = lambda why, sentence: None,
 ) -> list[Reflector]:
     """One for the whole cluster, or one for each namespace where there are only Roles."""
     return [

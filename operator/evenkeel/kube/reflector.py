@@ -14,6 +14,7 @@ import orjson
 
 from evenkeel import clock
 from evenkeel.kube.api import SILENCE_S, Api, NoAnswer, NotSent, Reply
+from evenkeel.model import WatchRestart
 
 PAGE = 500
 """Objects a page: a 16 MB list in one piece stopped the loop for half a second."""
@@ -63,7 +64,7 @@ class Reflector:
         *,
         now: Callable[[], float],
         params: Mapping[str, str] | None = None,
-        on_restart: Callable[[str, str], None] = lambda why, sentence: None,
+        on_restart: Callable[[WatchRestart, str], None] = lambda why, sentence: None,
     ) -> None:
         self._api = api
         self._path = path
@@ -107,7 +108,7 @@ class Reflector:
                 await clock.sleep(clock.jitter(PAUSE_S) / 5)
             except Gone:
                 self._version = ""
-                self._on_restart("gone", "the version it stood at is gone")
+                self._on_restart(WatchRestart.GONE, "the version it stood at is gone")
                 await clock.sleep(clock.jitter(PAUSE_S))
             except (NotSent, NoAnswer, Unusable) as error:
                 if self._version not in ("", began_at):
@@ -116,7 +117,7 @@ class Reflector:
                     pause_s = PAUSE_S
                 # After a refusal a list: nothing says that a watch would tell what was missed.
                 self._version = self._version if isinstance(error, NoAnswer) else ""
-                self._on_restart("broken", str(error))
+                self._on_restart(WatchRestart.BROKEN, str(error))
                 await clock.sleep(clock.jitter(pause_s))
                 pause_s = min(LONGEST_PAUSE_S, pause_s * 2)
 

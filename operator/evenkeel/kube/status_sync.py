@@ -25,6 +25,7 @@ from evenkeel.kube.api import MERGE_PATCH, Api, NoAnswer, NotSent, Reply, schedu
 from evenkeel.kube.gate import Gate
 from evenkeel.kube.places import Place, Places
 from evenkeel.kube.tasks import wait_for
+from evenkeel.model import WriteOutcome
 
 EVERY_S = 1.0
 """Between two patches of one schedule: each comes back through the watch and costs kopf 0.3 ms."""
@@ -88,7 +89,7 @@ class StatusSync:
         namespace: Callable[[str], str],
         gate: Gate | None = None,
         version: Callable[[str], str] = lambda uid: "",
-        count: Callable[[str, float], None] = lambda outcome, took_s: None,
+        count: Callable[[WriteOutcome, float], None] = lambda outcome, took_s: None,
         complain: Callable[[str, str], None] = lambda what, sentence: None,
     ) -> None:
         self._api = api
@@ -144,6 +145,12 @@ class StatusSync:
     def failing(self) -> int:
         """Schedules whose last write failed."""
         return len(self._failures)
+
+    @property
+    def oldest_s(self) -> float:
+        """How long the change has waited that no stored status tells of; 0: all are told."""
+        since = min((each.since for each in self._unstored.values()), default=None)
+        return 0.0 if since is None else self._clock.monotonic() - since
 
     def behind(self, by_s: float) -> set[str]:
         """Namespaces with a status that should have been stored so long ago."""
@@ -381,7 +388,7 @@ class StatusSync:
                 reply, another = await self._send_again(uid, schedules_path(ns, name), status)
         except (NotSent, NoAnswer) as error:
             self._complain("statuses cannot be written", str(error))
-            self._count("no_answer", self._clock.monotonic() - began)
+            self._count(WriteOutcome.NO_ANSWER, self._clock.monotonic() - began)
             if isinstance(error, NotSent):
                 self._close(uid)
             else:
@@ -390,7 +397,7 @@ class StatusSync:
         self._open()
         if reply.ok and not another and not _version(reply):
             reply = A_PAGE
-        self._count("ok" if reply.ok else str(reply.status), self._clock.monotonic() - began)
+        self._count(_outcome(reply), self._clock.monotonic() - began)
         if reply.ok and not another:
             if uid not in self._written_at:  # forgotten while it was on its way: nobody would again
                 return False
@@ -466,3 +473,12 @@ class StatusSync:
 
 def _version(reply: Reply) -> str:
     return str((reply.json().get("metadata") or {}).get("resourceVersion", ""))
+
+
+def _outcome(reply: Reply) -> WriteOutcome:
+    if reply.ok:
+        return WriteOutcome.OK
+    if reply.status >= 500:
+        return WriteOutcome.SERVER_ERROR
+    special = {409: WriteOutcome.CONFLICT, 429: WriteOutcome.THROTTLED}
+    return special.get(reply.status, WriteOutcome.REFUSED)

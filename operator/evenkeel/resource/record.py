@@ -7,7 +7,15 @@ its runs end; all others are replaced as a whole.
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from evenkeel.model import BY_SCHEDULE, Instant, JobRef, RunState, Timing, Window
+from evenkeel.model import (
+    BY_SCHEDULE,
+    Instant,
+    JobRef,
+    RunState,
+    ScheduleState,
+    Timing,
+    Window,
+)
 from evenkeel.reasons import Reason
 from evenkeel.when.compile import LONGEST_INTERVAL_S
 
@@ -24,7 +32,7 @@ LONGEST_RUN_S = LONGEST_INTERVAL_S
 LARGEST_COUNT = 2**53 - 1
 """By hand a number may be as large as the schema takes, and one more would be refused for ever."""
 COUNTED = ("succeeded", "failed", "skipped", "missed", "cancelled", "lost")
-NOT_SEEN_STATE = "Pending"
+NOT_SEEN_STATE = ScheduleState.PENDING.value
 NOT_SEEN_MESSAGE = "Waiting for the operator"
 """What a schedule says until the operator has read it; the CRD fills it in."""
 

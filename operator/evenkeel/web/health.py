@@ -5,8 +5,9 @@ asked that could wait, of the scheduler or of the API server. What the probes an
 object.
 """
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Self
 
 from aiohttp import web
@@ -14,6 +15,8 @@ from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_l
 
 from evenkeel.errors import BadSetting
 from evenkeel.web.connections import BoundedServer
+
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 ALIVE_WITHIN_S = 30.0
 """A loop that has not ended a step for so long beyond its pauses is dead: better restarted."""
@@ -94,6 +97,8 @@ class HealthServer:
         registry: CollectorRegistry,
         *,
         signs: Callable[[], Signs],
+        scraped: Callable[[], None] = lambda: None,
+        more: Mapping[str, Handler] = MappingProxyType({}),
         alive_within_s: float = ALIVE_WITHIN_S,
     ) -> None:
         self._alive_within_s = alive_within_s
@@ -101,6 +106,8 @@ class HealthServer:
         self._registry = registry
         self._signs = signs
         self._server: BoundedServer | None = None
+        self._scraped = scraped
+        self._more = more
         self.address = ""
 
     async def __aenter__(self) -> Self:
@@ -108,6 +115,8 @@ class HealthServer:
         app.router.add_get("/livez", self._livez)
         app.router.add_get("/readyz", self._readyz)
         app.router.add_get("/metrics", self._metrics)
+        for path, handler in self._more.items():
+            app.router.add_get(path, handler)
         self._server = await BoundedServer(app).listen(self._host, self._port)
         self.address = self._server.address
         return self
@@ -122,9 +131,14 @@ class HealthServer:
     async def _readyz(self, _: web.Request) -> web.Response:
         return _told(why_unready(self._signs()))
 
-    async def _metrics(self, _: web.Request) -> web.Response:
+    async def _metrics(self, request: web.Request) -> web.Response:
         body = generate_latest(self._registry)
-        return web.Response(body=body, headers={"Content-Type": CONTENT_TYPE_LATEST})
+        response = web.Response(body=body, headers={"Content-Type": CONTENT_TYPE_LATEST})
+        # Written here: a scrape whose caller has gone has shown nobody that counters were 0.
+        await response.prepare(request)
+        await response.write_eof()
+        self._scraped()
+        return response
 
 
 def _told(trouble: str) -> web.Response:

@@ -1,9 +1,12 @@
 """The numbers that /metrics shows, in a registry of their own. No label holds a user's text.
 
-`app` feeds the counters and histograms, and says where the gauges are read from.
+`app` feeds the counters and histograms, and says where the gauges are read from. Every value that a
+label can have is there from the start with 0, because Prometheus sees no increase in a series that
+begins at 1. The values come from the enums.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
 
 from prometheus_client import (
     CollectorRegistry,
@@ -12,16 +15,30 @@ from prometheus_client import (
     Histogram,
     disable_created_metrics,
 )
-from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+    Metric,
+)
 from prometheus_client.registry import Collector
+from prometheus_client.utils import floatToGoString
 
 from evenkeel.balance import Distribution
-from evenkeel.model import ENDED, Verdict
+from evenkeel.model import ENDED, RunState, Verdict, WatchRestart, WriteOutcome
+from evenkeel.reasons import WHY_MISSED, WHY_SKIPPED, DelayCause
+from evenkeel.web.counts import Counts
 
 _SECONDS = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300)
 _SHORT = (0.0001, 0.0005, 0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1)
 _PULSE = (0.001, 0.002, 0.005, 0.01, 0.015, 0.02, 0.03, 0.05, 0.075, 0.1, 0.15, 0.25, 0.5, 1)
+DELAYS = (0.1, 1.0, 5.0, 10.0, 30.0, 60.0, 300.0, 900.0, 3600.0, 14400.0, 43200.0, 86400.0)
+"""Up to a day: the delay of a run that a restart found may be as long as the operator was down."""
 
+PLACEMENTS = ("new", "reschedule", "rebalance")
+
+MOST_NAMESPACES = 10_000
+"""Whose runs are counted; those of others are counted in the sum alone."""
 
 # A series `evenkeel_runs_created` reads like a number of runs, and is the time the counter began.
 disable_created_metrics()  # type: ignore[no-untyped-call]
@@ -30,8 +47,11 @@ disable_created_metrics()  # type: ignore[no-untyped-call]
 class Metrics:
     """Counters and histograms that the shell feeds; gauges are read when somebody scrapes."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, monotonic: Callable[[], float]) -> None:
         self.registry = CollectorRegistry()
+        self.counts = Counts(monotonic=monotonic)
+        self.registry.register(_Runs(self.counts))
+        self._namespaces: set[str] = set()
         self.lateness = self._histogram(
             "evenkeel_run_lateness_seconds", "Create sent after the due time, runs taken in time"
         )
@@ -48,24 +68,19 @@ class Metrics:
         self.status_s = self._histogram(
             "evenkeel_status_write_seconds", "Duration of a status patch"
         )
-        self.runs = self._counter("evenkeel_runs", "Runs by their final state", "state")
-        self.skipped = self._counter("evenkeel_runs_skipped", "Runs a policy refused", "reason")
-        self.missed = self._counter(
-            "evenkeel_runs_missed", "Runs nobody launched in time", "reason"
-        )
-        self.creates = self._counter("evenkeel_creates", "What creates proved", "verdict")
+        self.creates = self._counter("evenkeel_creates", "What creates proved", "verdict", Verdict)
         self.internal_errors = Counter(
             "evenkeel_internal_errors",
             "Handlers of one schedule that raised: defects of the operator",
             registry=self.registry,
         )
         self.status_writes = self._counter(
-            "evenkeel_status_writes", "Status patches by outcome", "outcome"
+            "evenkeel_status_writes", "Status patches by outcome", "outcome", WriteOutcome
         )
         self.watch_restarts = self._counter(
-            "evenkeel_watch_restarts", "Watches of Jobs begun anew", "reason"
+            "evenkeel_watch_restarts", "Watches of Jobs begun anew", "reason", WatchRestart
         )
-        self.placements = self._counter("scheduler_placements", "Phases chosen", "type")
+        self.placements = self._counter("scheduler_placements", "Phases chosen", "type", PLACEMENTS)
         self.placement_s = self._histogram(
             "scheduler_placement_duration_seconds", "Choosing one phase", _SHORT
         )
@@ -78,14 +93,19 @@ class Metrics:
         self.rebalance_skipped = Gauge(
             "scheduler_rebalance_jobs_skipped", "By the last rebalance", registry=self.registry
         )
+        self.crd_schema_match = Gauge(
+            "evenkeel_crd_schema_match",
+            "Whether the CRD in the cluster is that of this operator; NaN: it cannot be told",
+            registry=self.registry,
+        )
+        self.schedules_watch_silence_s = Gauge(
+            "evenkeel_schedules_watch_silence_seconds",
+            "Since the watch of ScheduledJobs was last heard",
+            registry=self.registry,
+        )
         self.index_s = self._histogram(
             "evenkeel_index_build_seconds", "From wanting an index to having it", _SHORT
         )
-        # There from the start: Prometheus sees no increase in a series that begins at 1.
-        for state in sorted(ENDED):
-            self.runs.labels(state.value)
-        for verdict in Verdict:
-            self.creates.labels(verdict.value)
         self._observers: dict[str, Callable[[float], object]] = {
             "lateness": self.lateness.observe,
             "index_build": self.index_s.observe,
@@ -105,6 +125,31 @@ class Metrics:
     def observed(self, metric: str, value: float) -> None:
         """What the scheduler saw."""
         self._observers[metric](value)
+
+    def ended(self, ns: str, state: RunState, reason: str | None, number: int) -> None:
+        """So many runs have come to this end."""
+        self.counts.add(("state", state), number)
+        if state is RunState.SKIPPED:
+            self.counts.add(("skipped", str(reason)), number)
+        elif state is RunState.MISSED:
+            self.counts.add(("missed", str(reason)), number)
+        if ns in self._namespaces or len(self._namespaces) < MOST_NAMESPACES:
+            self._namespaces.add(ns)
+            self.counts.add(("namespace", ns, state), number)
+
+    def forget_namespaces(self, kept: set[str]) -> None:
+        """Only these still have a schedule."""
+        gone = self._namespaces - kept
+        if gone:
+            self._namespaces -= gone
+            keys = self.counts.keys("namespace")
+            self.counts.forget(key for key in keys if key[1] in gone)
+
+    def delayed(self, delay_s: float, cause: DelayCause) -> None:
+        """A run was created so long after its due time."""
+        bucket = next((bound for bound in DELAYS if delay_s <= bound), float("inf"))
+        self.counts.add(("delay", cause, _shown(bucket)))
+        self.counts.add(("delay sum", cause), delay_s)
 
     def distribution(self, read: Callable[[], Distribution]) -> None:
         """The load of the next 24 hours."""
@@ -130,11 +175,74 @@ class Metrics:
         """A number that is read at each scrape."""
         Gauge(name, text, registry=self.registry).set_function(read)
 
+    def gauges(
+        self, name: str, text: str, label: str, read: Callable[[], Mapping[Any, float]]
+    ) -> None:
+        """Numbers that are read at each scrape, by the value of a label."""
+        self.registry.register(_Gauges(name, text, label, read))
+
     def _histogram(self, name: str, text: str, buckets: tuple[float, ...] = _SECONDS) -> Histogram:
         return Histogram(name, text, buckets=buckets, registry=self.registry)
 
-    def _counter(self, name: str, text: str, label: str) -> Counter:
-        return Counter(name, text, [label], registry=self.registry)
+    def _counter(self, name: str, text: str, label: str, values: Iterable[str]) -> Counter:
+        counter = Counter(name, text, [label], registry=self.registry)
+        for value in values:
+            counter.labels(str(value))
+        return counter
+
+
+def _shown(bound: float) -> str:
+    """The bound of a bucket, as the client library writes it."""
+    return str(floatToGoString(bound))  # type: ignore[no-untyped-call]
+
+
+class _Runs(Collector):
+    """What became of due times: numbers that are held back at first."""
+
+    def __init__(self, counts: Counts) -> None:
+        self._counts = counts
+
+    def collect(self) -> Iterator[Metric]:
+        for name, text, label, key, values in (
+            ("evenkeel_runs", "Runs by their final state", "state", "state", ENDED),
+            ("evenkeel_runs_skipped", "Runs a policy refused", "reason", "skipped", WHY_SKIPPED),
+            ("evenkeel_runs_missed", "Runs nobody launched", "reason", "missed", WHY_MISSED),
+        ):
+            family = CounterMetricFamily(name, text, labels=[label])
+            for value in sorted(map(str, values)):
+                family.add_metric([value], self._counts.shown((key, value)))
+            yield family
+        yield GaugeMetricFamily(
+            "evenkeel_runs_missed_not_yet_counted",
+            "Missed runs that the counters will show soon after the first scrape",
+            value=self._counts.held("missed"),
+        )
+        delays = HistogramMetricFamily(
+            "evenkeel_run_delay_seconds",
+            "From the due time to the create of a run's first Job, by what first delayed it",
+            labels=["cause"],
+        )
+        for cause in DelayCause:
+            total, buckets = 0.0, []
+            for bound in map(_shown, (*DELAYS, float("inf"))):
+                total += self._counts.shown(("delay", cause, bound))
+                buckets.append((bound, total))
+            sum_s = self._counts.shown(("delay sum", cause))
+            delays.add_metric([cause.value], buckets=buckets, sum_value=sum_s)
+        yield delays
+
+
+class _Gauges(Collector):
+    def __init__(
+        self, name: str, text: str, label: str, read: Callable[[], Mapping[Any, float]]
+    ) -> None:
+        self._name, self._text, self._label, self._read = name, text, label, read
+
+    def collect(self) -> Iterator[Metric]:
+        family = GaugeMetricFamily(self._name, self._text, labels=[self._label])
+        for value, number in self._read().items():
+            family.add_metric([str(value)], number)
+        yield family
 
 
 class _Load(Collector):

@@ -13,7 +13,7 @@ import shlex
 import sys
 from pathlib import Path
 
-from . import build, choose, state
+from . import build, choose, promtool, state
 from .cluster import Options
 from .report import HarnessError, say
 
@@ -31,6 +31,8 @@ def main(arguments: list[str] | None = None) -> int:
             usual = [name for name, part in build.PARTS.items() if part.usual]
             for part in asked.parts or usual:
                 say(f"{part} is in {build.built(part)}")
+            if not asked.parts:
+                say(f"promtool is {promtool.program()}")
     except HarnessError as error:
         say(str(error))
         return 1

@@ -305,7 +305,7 @@ def test_ends_and_gauges_do_not_wait_for_a_clock_that_was_set_back():
     world.succeed(seen, "10:01")
     world.set_clock("09:01:05").run_until("09:02:00")
     state = world.scheduler.state
-    assert state.statistics.running == 0
+    assert state.census.running == 0
     assert not state.ended
     assert not state.ended_states
 

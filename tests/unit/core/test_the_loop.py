@@ -147,9 +147,9 @@ def test_the_status_of_a_schedule_is_told_as_it_would_be_written():
 
 def test_statistics_count_what_there_is():
     world = World().see(cron(EVERY_MINUTE)).see(every(60, name="other")).run_until("10:01:02")
-    numbers = world.scheduler.state.statistics
-    assert (numbers.schedules, numbers.running, numbers.waiting) == (2, 2, 0)
-    assert numbers.index_runs >= 20
+    state = world.scheduler.state
+    assert (state.statistics.schedules, state.census.running, state.census.waiting) == (2, 2, 0)
+    assert state.statistics.index_runs >= 20
 
 
 def test_ended_runs_are_forgotten_after_grace():

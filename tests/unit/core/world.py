@@ -96,6 +96,7 @@ class World:
     began: list[effects.RunBegan] = field(default_factory=list)
     told: list[effects.KubeEvent] = field(default_factory=list)
     observed: list[effects.Observed] = field(default_factory=list)
+    delayed: list[effects.RunDelayed] = field(default_factory=list)
     logged: list[effects.Log] = field(default_factory=list)
     time_asked: int = 0
     clock_is_confirmed: bool = False
@@ -316,6 +317,10 @@ class World:
         """What was observed of our precision."""
         return [each.value for each in self.observed if each.metric == "lateness"]
 
+    def delays(self) -> list[tuple[float, str]]:
+        """How long after its due time each run was created, and what delayed it first."""
+        return [(each.delay_s, each.cause) for each in self.delayed]
+
     # --- inside -------------------------------------------------------------------------------
 
     def _carry_out(self, effect: effects.Effect) -> None:
@@ -330,6 +335,7 @@ class World:
             effects.RunBegan: self.began,
             effects.KubeEvent: self.told,
             effects.Observed: self.observed,
+            effects.RunDelayed: self.delayed,
             effects.Log: self.logged,
         }
         if type(effect) in kept:

@@ -26,9 +26,16 @@ from evenkeel.model import (
     RunId,
     RunState,
 )
-from evenkeel.reasons import Reason
+from evenkeel.reasons import DelayCause, Reason
 from evenkeel.resource.job import read_job_name
 from evenkeel.resource.record import ACTIVE_COUNT, EMPTY, Memory, WaitingRun
+
+_DELAYED_BY = {
+    Reason.QUEUED: DelayCause.QUEUE,
+    Reason.HELD: DelayCause.HELD,
+    Reason.UNANNOUNCED: DelayCause.HELD,
+}
+"""By the reason for which a run waited when the earlier process told of it last."""
 
 FINISHED = (JobState.SUCCEEDED, JobState.FAILED)
 
@@ -173,6 +180,7 @@ def _wait_on(turn: Turn, entry: Entry, past: _Past, run_id: RunId, row: WaitingR
         entry.pull_mark_back(turn.second)
         return
     run = Run(run_id, taken_m=turn.monotonic, late=True, attempt=row.attempt)
+    run.delay(_DELAYED_BY.get(row.reason, DelayCause.RESTART))
     run.failed_jobs = [fact.ref for fact in past.jobs.get(run_id, ())]
     entry.runs[run_id] = run
     if row.attempt > 1 and row.reason in (Reason.RETRYING, Reason.LAUNCHING):

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from evenkeel import rfc3339
 from evenkeel.core.agenda import UnwantedExpired
-from evenkeel.core.effects import Observed
+from evenkeel.core.effects import Observed, RunDelayed
 from evenkeel.core.messages import CreateResult, PutBack, Unanswered
 from evenkeel.core.schedule import backoff, history, jobs, life, template, trouble
 from evenkeel.core.schedule.entry import Entry, Trouble
@@ -79,9 +79,14 @@ def unwanted_expired(turn: Turn, entry: Entry, task: UnwantedExpired) -> None:
 
 
 def _created(turn: Turn, entry: Entry, run: Run, message: CreateResult) -> None:
-    lateness_s = message.sent_at - run.id.due
-    if message.verdict is Verdict.CREATED and run.attempt == 1 and not run.late:
-        turn.emit(Observed("lateness", max(0.0, lateness_s)))
+    # A Job that was there before the create says nothing of when it was made, unless a create of
+    # ours that got no answer made it.
+    ours = message.verdict is Verdict.CREATED or run.stage is Stage.ASKING
+    if ours and run.attempt == 1 and run.by_schedule:
+        delay_s = max(0.0, message.sent_at - run.id.due)
+        turn.emit(RunDelayed(delay_s, run.delayed_by))
+        if message.verdict is Verdict.CREATED and not run.late:
+            turn.emit(Observed("lateness", delay_s))
     if run.stage is not Stage.RUNNING:  # the watch may have told of it first
         run.ref = message.ref
         life.running(turn, entry, run, sent_at=message.sent_at)

@@ -16,8 +16,11 @@ from evenkeel.core.schedule.missed import Span
 from evenkeel.core.schedule.run import Run, Stage
 from evenkeel.core.schedule.turn import Turn
 from evenkeel.model import Instant, RunId, RunState
-from evenkeel.reasons import Reason, RunReason
+from evenkeel.reasons import DelayCause, Reason, RunReason
 from evenkeel.resource.record import RecentRun
+
+UNSEEN_S = 1.0
+"""A due time that is taken up so long after it had nobody who looked: runs are taken up ahead."""
 
 ROOM_PAUSE_S = 1.0
 """More runs wait than a status can name; until some of them have a Job."""
@@ -27,6 +30,8 @@ def open_run(turn: Turn, entry: Entry, due: Instant, *, late: bool = False) -> R
     """Take a due time up: from here on it is a run that awaits a verdict."""
     wait_s = max(0.0, due - turn.now)
     run = Run(RunId(entry.uid, due), taken_m=turn.monotonic + wait_s, late=late)
+    if late or turn.now - due >= UNSEEN_S:
+        run.delay(DelayCause.RESTART)
     entry.runs[run.id] = run
     entry.open[run.id] = None
     entry.advance(due)
@@ -66,10 +71,13 @@ def launch(turn: Turn, entry: Entry, run: Run) -> None:
         named = run.id not in entry.open
         if not named and entry.waiting_room <= 0:
             run.late = True  # it was there in time, and waits for others as it would in a lane
+            run.delay(DelayCause.HELD)
             if run.stage is Stage.QUEUED:
                 run.move(Stage.TAKEN)
             turn.retry_later(run, delay_s=ROOM_PAUSE_S)
             return
+    if turn.rebalancing:
+        run.delay(DelayCause.REBALANCE)
     run.move(Stage.CREATING)
     run.reason = None
     if entry.announces and not run.announced:
@@ -91,6 +99,7 @@ def wait(
 ) -> None:
     """The run stands in `waiting`, and the mark may pass it; or not, where that is full."""
     run.move(stage)
+    run.delay(DelayCause.QUEUE if stage is Stage.QUEUED else DelayCause.HELD)
     run.reason = reason
     run.announced, run.announced_at = 0, None  # a later create is announced anew
     if run.id in entry.open and entry.waiting_room > 0:

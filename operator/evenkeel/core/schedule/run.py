@@ -8,7 +8,7 @@ import enum
 from dataclasses import dataclass, field
 
 from evenkeel.model import BY_SCHEDULE, Cause, Instant, JobFact, JobRef, JobState, RunId, RunState
-from evenkeel.reasons import Reason, RunReason
+from evenkeel.reasons import DelayCause, Reason, RunReason
 
 
 class IllegalStepError(AssertionError):
@@ -82,6 +82,8 @@ class Run:
     message: str = ""
     late: bool = False
     """Taken up after its time (restart, stall): its lateness says nothing of our precision."""
+    delayed_by: DelayCause = DelayCause.NONE
+    """What first kept it from being created at its due time."""
     adopted: bool = False
     """The Job of this attempt was made before this process knew of the run: only the wall clock
     tells how long that Job has waited."""
@@ -147,6 +149,11 @@ class Run:
         # The next Job may begin in the same second.
         self.pending_since = self.waiting_since_m = None
         self.stuck = ""
+
+    def delay(self, cause: DelayCause) -> None:
+        """Something keeps it from being created; what did so first is told."""
+        if self.delayed_by is DelayCause.NONE:
+            self.delayed_by = cause
 
     @property
     def state(self) -> RunState:

@@ -37,6 +37,8 @@ class Turn:
     stopping: bool = False
     silent: bool = False
     """The watch of this schedule's Jobs has been told nothing for minutes."""
+    rebalancing: bool = False
+    """A rebalance, or the improvement of a set, is being carried out."""
     effects: list[Effect] = field(default_factory=list)
     server_answered: bool = False
     """A create got an answer: schedules that wait for the API server may go on."""

@@ -9,12 +9,11 @@ from evenkeel.core.messages import Document
 from evenkeel.core.schedule.entry import Entry
 from evenkeel.core.schedule.ready import sentence
 from evenkeel.core.schedule.run import Run
-from evenkeel.model import Instant, JobRef, RunId
+from evenkeel.model import Instant, JobRef, RunId, ScheduleState
 from evenkeel.reasons import ConditionReason, ConditionType
 from evenkeel.resource.job import job_name
 from evenkeel.resource.record import (
     ACTIVE_COUNT,
-    NOT_SEEN_STATE,
     UPCOMING_COUNT,
     WAITING_COUNT,
     Condition,
@@ -70,25 +69,26 @@ def document(entry: Entry, *, now: float) -> Document:
     return render(memory, shown, ns=entry.ns)
 
 
-def state_of(entry: Entry) -> str:
-    """One word on how the schedule stands: the first that applies."""
+def state_of(entry: Entry) -> ScheduleState:
+    """One word on how the schedule stands."""
     conditions = entry.conditions
     degraded = conditions.get(ConditionType.DEGRADED)
     active = conditions.get(ConditionType.ACTIVE)
     template = conditions.get(ConditionType.TEMPLATE_ACCEPTED)
     if entry.rejection is not None or (template is not None and template.status == "False"):
-        return "Refused"
+        return ScheduleState.REFUSED
     if entry.schedule is None or not entry.taken_over:
-        return NOT_SEEN_STATE
+        return ScheduleState.PENDING
     if entry.schedule.suspend:
-        return "Suspended"
+        return ScheduleState.SUSPENDED
     if entry.pause is not None:
-        return "Paused"
+        return ScheduleState.PAUSED
     if active is not None and active.reason == ConditionReason.ENDED:
-        return "Ended"
+        return ScheduleState.ENDED
     if degraded is not None and degraded.status == "True":
-        return "Degraded"
-    return "Running" if any(run.has_job for run in entry.runs.values()) else "Scheduled"
+        return ScheduleState.DEGRADED
+    has_job = any(run.has_job for run in entry.runs.values())
+    return ScheduleState.RUNNING if has_job else ScheduleState.SCHEDULED
 
 
 def next_dues(entry: Entry, *, now: float, count: int) -> list[Instant]:
