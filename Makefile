@@ -74,7 +74,7 @@ test-newer-python: $(VENV)/ready ## units and the simulator on Python 3.13, from
 	$(BIN)/python -m tests.newer_python -m "not long" tests/unit tests/sim $(PYTEST_FLAGS)
 
 e2e: $(VENV)/ready ## real Pods on a real node
-	$(BIN)/python -m pytest tests/e2e $(PYTEST_FLAGS)
+	$(BIN)/python -m pytest -m "not long" tests/e2e $(PYTEST_FLAGS)
 
 conformance: $(VENV)/ready ## Kubernetes' own CronJob specs against ScheduledJobs; STOCK=1 against CronJobs
 	@$(BIN)/python -m tests.e2e.cronjob_specs $(if $(STOCK),--stock)

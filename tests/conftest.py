@@ -31,6 +31,7 @@ from tests.cluster.harness import (
     start,
 )
 from tests.cluster.harness.cluster import Pods
+from tests.cluster.harness.crd_validator import CrdValidator
 from tests.cluster.harness.helm import Helm, program
 from tests.cluster.harness.helm import helm as run_helm
 from tests.cluster.harness.report import say
@@ -82,7 +83,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
         if any("alerts" in item.path.name for item in session.items):
             with suppress(HarnessError):  # the tests say what is missing
                 promtool.program()
-        parts = {"cronjob-specs", "helm", "helm-docs", "registry"}
+        parts = {"cronjob-specs", "crdvalidator", "helm", "helm-docs", "registry"}
         for part in parts & {name.replace("_", "-") for name in wanted}:
             with suppress(HarnessError):  # the fixture tells it to the tests that need it
                 build.built(part)
@@ -137,6 +138,12 @@ def helm() -> Helm:
 @pytest.fixture(scope="session")
 def helm_docs() -> Path:
     return build.built("helm-docs")
+
+
+@pytest.fixture(scope="session")
+def crdvalidator() -> CrdValidator:
+    """Kubernetes 1.30's judgement of a CRD and of its objects."""
+    return CrdValidator(build.built("crdvalidator") / "crdvalidator")
 
 
 @pytest.fixture(scope="session")

@@ -216,8 +216,14 @@ def test_fields_of_newer_jobs_and_pods_are_kept_at_every_level(
                 "metadata": {"newer": 4},
                 "spec": {
                     "newer": {"deep": [5]},
+                    "restartPolicy": "Never",
                     "containers": [
-                        {"name": "main", "newer": 6, "securityContext": {"newer": [{"a": 7}]}}
+                        {
+                            "name": "main",
+                            "image": "busybox:1",
+                            "newer": 6,
+                            "securityContext": {"newer": [{"a": 7}]},
+                        }
                     ],
                 },
             },
@@ -316,7 +322,7 @@ def test_what_the_operator_learned_comes_back(server: Cluster, namespace: str) -
         record=Record(durations=lasted, expected_s=LONGEST_RUN_S),
         placed=Placed(anchor=0, every_s=3600, placed_at=0, reason="the least loaded"),
     )
-    report_status(server, namespace, "x", render(memory, Shown(1, "Scheduled"), ns=namespace))
+    report_status(server, namespace, "x", render(memory, Shown("Scheduled"), ns=namespace))
     stored = get(server, namespace, "x")
     assert stored["status"]["placement"]["expectedSeconds"] == LONGEST_RUN_S
     found = parse(stored["status"])

@@ -97,6 +97,7 @@ def test_the_first_scheduled_job_is_placed(reader: Reader) -> None:
             raise
         reader.types("kubectl delete sj sweep && kubectl delete events --all")
         reader.follows(block("first"))
+    reader.follows(block("refused"))
 
 
 def test_a_reader_sees_why_a_due_time_was_not_run(reader: Reader) -> None:

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 from pydantic import JsonValue
 
-from evenkeel.model import DAY_S
-from evenkeel.resource.text import cel, parse_instant
+from evenkeel.model import DAY_S, Concurrency, MissedRuns
+from evenkeel.resource.text import cel, parse_instant, unless_unchanged
 from evenkeel.resource.v1alpha1 import KINDS, Spec
 
 WORKS_WITH: tuple[tuple[str, str, tuple[str, ...]], ...] = (
@@ -30,6 +30,11 @@ WORKS_WITH: tuple[tuple[str, str, tuple[str, ...]], ...] = (
 """(field, CEL for "the field is set", the kinds of schedule in which the field has an effect)."""
 
 
+_DEFAULTS = {
+    "maxQueued": Spec.model_fields["max_queued"].default,
+    "catchUpLimit": Spec.model_fields["catch_up_limit"].default,
+}
+
 SELECTOR = "selector is chosen by Kubernetes, as in a CronJob: remove it"
 MANUAL_SELECTOR = "manualSelector is not supported, as in a CronJob: remove it"
 
@@ -42,12 +47,13 @@ class Rule:
     cel: str
     sentence: str
     holds: Callable[[Spec], bool]
+    unchanged: str = ""
+    """CEL for "these fields stand so since before the rule came": then the rule passes."""
 
     def published(self) -> dict[str, JsonValue]:
         """The entry of x-kubernetes-validations at the spec."""
-        if not self.field:
-            return cel(self.cel, self.sentence)
-        return cel(self.cel, self.sentence, path=f".{self.field}")
+        entry = cel(self.cel, self.sentence, path=f".{self.field}" if self.field else None)
+        return unless_unchanged(entry, self.unchanged) if self.unchanged else entry
 
 
 def kinds_of(spec: Spec) -> list[str]:
@@ -86,6 +92,20 @@ def _whole_days_only(field: str, there: str) -> Rule:
         holds=lambda spec: (
             not _is_set(spec, field) or spec.interval is None or _is_whole_days(spec.interval.every)
         ),
+    )
+
+
+def _needs(field: str, policy: str, value: str, holds: Callable[[Spec], bool]) -> Rule:
+    """`field` does nothing unless `policy` has this value. The API server writes the defaults of
+    both into every object, so only another number than the default is a mistake."""
+    before = "oldSelf.value()"
+    return Rule(
+        field=field,
+        cel=f"self.{field} == {_DEFAULTS[field]} || self.{policy} == '{value}'",
+        sentence=f"{field} works with {policy}: {value} only: write that too, or remove {field}",
+        holds=holds,
+        unchanged=f"oldSelf.hasValue() && {before}.{field} == self.{field}"
+        f" && {before}.{policy} == self.{policy}",
     )
 
 
@@ -165,9 +185,27 @@ def _rules() -> Iterator[Rule]:
         sentence="anchor needs offset: runs are at anchor + offset + k * every",
         holds=lambda spec: spec.interval is None or spec.interval.anchor is None or _is_fixed(spec),
     )
+    yield _needs(
+        "maxQueued",
+        "concurrencyPolicy",
+        "Queue",
+        lambda spec: (
+            spec.max_queued == _DEFAULTS["maxQueued"]
+            or spec.concurrency_policy is Concurrency.QUEUE
+        ),
+    )
+    yield _needs(
+        "catchUpLimit",
+        "missedRuns",
+        "All",
+        lambda spec: (
+            spec.catch_up_limit == _DEFAULTS["catchUpLimit"] or spec.missed_runs is MissedRuns.ALL
+        ),
+    )
     yield Rule(
         field="startTime",
-        cel="!has(self.startTime) || !has(self.endTime) || self.startTime < self.endTime",
+        cel="!has(self.startTime) || !has(self.endTime)"
+        " || timestamp(self.startTime) < timestamp(self.endTime)",
         sentence="startTime must be earlier than endTime",
         holds=_starts_before_it_ends,
     )

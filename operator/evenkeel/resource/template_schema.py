@@ -21,8 +21,8 @@ REQUIRED: Mapping[str, tuple[str, ...]] = {
     "V1JobTemplateSpec": ("spec",),
     "V1JobSpec": ("template",),
     "V1PodTemplateSpec": ("spec",),
-    "V1PodSpec": ("containers",),
-    "V1Container": ("name",),
+    "V1PodSpec": ("containers", "restartPolicy"),
+    "V1Container": ("name", "image"),
     "V1ContainerPort": ("containerPort",),
     "V1EnvVar": ("name",),
     "V1Volume": ("name",),
@@ -31,6 +31,15 @@ REQUIRED: Mapping[str, tuple[str, ...]] = {
 """The fields without which the API server refuses a Job. OpenAPI calls more fields required, but
 the API server fills some of them in (onPodConditions.status) or takes them as empty (iscsi.lun, a
 header's value), and a template that works in a CronJob must work here."""
+
+BOUNDS: Mapping[tuple[str, str], Json] = {
+    ("V1PodSpec", "containers"): {"minItems": 1},
+    ("V1PodSpec", "restartPolicy"): {"enum": ["OnFailure", "Never"]},
+    ("V1Container", "name"): {"minLength": 1},
+    ("V1Container", "image"): {"minLength": 1},
+}
+"""What the API server asks of every Job. A Job has no other restartPolicy; Always, the default of a
+Pod, is what it refuses where the field is missing."""
 
 QUANTITIES = frozenset(
     {
@@ -52,8 +61,13 @@ LEFT_OUT = frozenset({("V1PodSpec", "ephemeralContainers")})
 NULLABLE = {"nullable": True}
 """Charts render `resources:` without a value, and a CronJob accepts it."""
 
-ANY_QUANTITY = PRESERVE
-"""No type: int-or-string would refuse `cpu: 0.5`, which Kubernetes accepts."""
+QUANTITY: Json = {
+    "pattern": r"^\+?([0-9]+(\.[0-9]*)?|\.[0-9]+)([numkMGTPE]|[KMGTPE]i|[eE][+-]?[0-9]+)?$",
+    "minimum": 0,
+    **PRESERVE,
+}
+"""The pattern is for strings and the minimum for numbers. No type: int-or-string would refuse
+`cpu: 0.5`, which Kubernetes accepts. CEL's isQuantity costs more than a CRD may."""
 
 _STRINGS: Json = {"type": "object", "additionalProperties": {"type": "string"}}
 _METADATA: Json = {
@@ -102,12 +116,12 @@ def _object(model: str, schema: Json, defs: Mapping[str, Json]) -> Json:
 
 
 def _property(model: str, name: str, schema: Json, defs: Mapping[str, Json]) -> Json:
-    shape = _value(schema, defs)
+    shape = {**_value(schema, defs), **BOUNDS.get((model, name), {})}
     if (model, name) not in QUANTITIES:
         return shape
     if shape == _STRINGS:
-        return {"type": "object", "additionalProperties": ANY_QUANTITY}
-    return ANY_QUANTITY
+        return {"type": "object", "additionalProperties": QUANTITY}
+    return QUANTITY
 
 
 def _value(schema: Json, defs: Mapping[str, Json]) -> Json:

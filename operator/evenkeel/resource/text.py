@@ -9,8 +9,9 @@ checks.
 import datetime
 import functools
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler, JsonValue
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
@@ -27,6 +28,7 @@ _RFC3339 = re.compile(
     r"([0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2})(\.[0-9]+)?"
     r"(Z|[+-][0-9]{2}:[0-9]{2})"
 )
+_FRACTION = r"^[^.]*\.[0-9]*[1-9][0-9]*(Z|[+-][0-9:]+)$"
 _EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 
 
@@ -36,6 +38,17 @@ def cel(rule: str, message: str, *, path: str | None = None) -> dict[str, JsonVa
     if path is not None:
         entry["fieldPath"] = path
     return entry
+
+
+def unless_unchanged(
+    entry: dict[str, JsonValue], unchanged: str = "oldSelf.hasValue() && oldSelf.value() == self"
+) -> dict[str, JsonValue]:
+    """The same rule, but what was stored before the rule came passes while nobody changes it.
+
+    Without this Kubernetes 1.30 to 1.32 would refuse every status of such an object: they check the
+    rules of the spec then, without ratcheting. No version ratchets a rule whose evaluation fails.
+    """
+    return {**entry, "rule": f"{unchanged} || {entry['rule']}", "optionalOldSelf": True}
 
 
 def cel_text(text: str) -> str:
@@ -58,7 +71,6 @@ class Text:
     """
 
     longest: int
-    shortest: ClassVar[int] = 1
 
     def check(self, value: str) -> str:
         """Return the value, or raise a `refusal`."""
@@ -71,9 +83,7 @@ class Text:
     def __get_pydantic_core_schema__(
         self, _source: object, _handler: GetCoreSchemaHandler
     ) -> CoreSchema:
-        plain = core_schema.str_schema(
-            strict=True, min_length=self.shortest, max_length=self.longest
-        )
+        plain = core_schema.str_schema(strict=True, max_length=self.longest)
         return core_schema.no_info_after_validator_function(self.check, plain)
 
     def __get_pydantic_json_schema__(
@@ -84,38 +94,43 @@ class Text:
 
 @dataclass(frozen=True, slots=True)
 class PatternText(Text):
-    """A text that matches every pattern of `must` and contains no pattern of `never`.
+    """A text that matches a pattern. `sentence` says what to write instead.
 
-    Each pattern has the sentence of its refusal. The last pattern of `must` is also published as
-    OpenAPI `pattern`, for editors that do not know CEL.
+    The CRD has the pattern in CEL and not as OpenAPI `pattern`: the API server would put the bare
+    pattern in front of the sentence.
     """
 
-    must: tuple[tuple[str, str], ...]
-    never: tuple[tuple[str, str], ...] = ()
+    pattern: str
+    sentence: str
 
     def check(self, value: str) -> str:
-        for pattern, sentence in self.never:
-            if _compiled(pattern).search(value) is not None:
-                raise refusal(sentence)
-        for pattern, sentence in self.must:
-            # fullmatch: Python's $ also matches before a trailing line feed, that of CEL does not
-            if _compiled(pattern).fullmatch(value) is None:
-                raise refusal(sentence)
+        # fullmatch: Python's $ also matches before a trailing line feed, that of CEL does not
+        if _compiled(self.pattern).fullmatch(value) is None:
+            raise refusal(self.sentence)
         return value
 
     def published(self) -> dict[str, Any]:
-        rules = [
-            cel(f"!self.matches({cel_text(pattern)})", sentence) for pattern, sentence in self.never
-        ]
-        rules += [
-            cel(f"self.matches({cel_text(pattern)})", sentence) for pattern, sentence in self.must
-        ]
-        return {"pattern": self.must[-1][0], "x-kubernetes-validations": rules}
+        rule = cel(f"self.matches({cel_text(self.pattern)})", self.sentence)
+        return {"x-kubernetes-validations": [rule]}
+
+
+@dataclass(frozen=True, slots=True)
+class RuledText(Text):
+    """A text that the API server checks by rules of its own, and Python in `evenkeel.when`."""
+
+    rules: Callable[[], list[dict[str, JsonValue]]]
+
+    def check(self, value: str) -> str:
+        return value
+
+    def published(self) -> dict[str, Any]:
+        return {"x-kubernetes-validations": self.rules()}
 
 
 @dataclass(frozen=True, slots=True)
 class InstantText(Text):
-    """An RFC 3339 time. With `format: date-time`, CEL reads the field as a timestamp."""
+    """An RFC 3339 time. The CRD has no `format: date-time`: the API server would say "must be of
+    type date-time" in front of the sentence, or instead of it."""
 
     longest: int = 40
 
@@ -127,9 +142,15 @@ class InstantText(Text):
         return value
 
     def published(self) -> dict[str, Any]:
+        form = f"self.matches({cel_text(f'^{_RFC3339.pattern}$')})"
+        # A date that does not exist fails the evaluation, which refuses it with the same sentence.
+        exists = "timestamp(self).getSeconds() >= 0"
+        whole = f"!self.matches({cel_text(_FRACTION)})"
         return {
-            "format": "date-time",
-            "x-kubernetes-validations": [cel("timestamp(int(self)) == self", WHOLE_SECONDS)],
+            "x-kubernetes-validations": [
+                unless_unchanged(cel(f"{form} && {exists}", RFC3339)),
+                unless_unchanged(cel(whole, WHOLE_SECONDS)),
+            ],
         }
 
 

@@ -15,7 +15,16 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue, WithJsonSchema, mo
 from pydantic.alias_generators import to_camel
 
 from evenkeel.model import Concurrency, DayMatch, Fold, Gap, MissedRuns
-from evenkeel.resource.text import CLOCK_PATTERN, DURATION_PATTERN, InstantText, PatternText
+from evenkeel.resource.cron_rules import cron_rules
+from evenkeel.resource.text import (
+    CLOCK_PATTERN,
+    DURATION_PATTERN,
+    InstantText,
+    PatternText,
+    RuledText,
+)
+from evenkeel.resource.zone_rules import zone_rules
+from evenkeel.when.cron_words import LONGEST_TEXT as LONGEST_CRON_TEXT
 
 KINDS = ("schedule", "hourly", "interval", "at")
 """A spec has exactly one of these."""
@@ -28,13 +37,6 @@ HISTORY_MAX = 10_000
 
 DURATION_SENTENCE = "write numbers with units, such as 25m, 1h30m, 3d or 2w"
 CLOCK_SENTENCE = "write a time of day from 00:00 to 23:59, such as 22:00"
-CRON_FIVE = (
-    "write five fields (minute, hour, day of month, month, day of week) or an alias such as @daily;"
-    " seconds and years are not supported, use interval.every for what is off the cron grid"
-)
-
-ZONE_SENTENCE = "write a name of the IANA time zone database, such as Europe/Berlin"
-
 PRESERVE: dict[str, JsonValue] = {"x-kubernetes-preserve-unknown-fields": True}
 _FILLED_IN: dict[str, JsonValue] = {
     "default": {}
@@ -55,31 +57,11 @@ class Part(BaseModel):
         return data
 
 
-Duration = Annotated[str, PatternText(longest=32, must=((DURATION_PATTERN, DURATION_SENTENCE),))]
-ClockTime = Annotated[str, PatternText(longest=5, must=((CLOCK_PATTERN, CLOCK_SENTENCE),))]
+Duration = Annotated[str, PatternText(32, DURATION_PATTERN, DURATION_SENTENCE)]
+ClockTime = Annotated[str, PatternText(5, CLOCK_PATTERN, CLOCK_SENTENCE)]
 Moment = Annotated[str, InstantText()]
-CronText = Annotated[
-    str,
-    PatternText(
-        longest=256,
-        never=(
-            ("=", "write the zone into timeZone; TZ= and CRON_TZ= are not supported"),
-            (r"(?i)^\s*@every", "@every is not supported; write interval.every instead"),
-        ),
-        must=(
-            (r"^[\s!-~]*$", "write plain ASCII characters only"),
-            # Accepts @every and TZ= too: `never` refuses them, and one refusal is enough.
-            (r"^\s*(@.*|(\S+=\S+\s+)?\S+(\s+\S+){4})\s*$", CRON_FIVE),
-        ),
-    ),
-]
-ZoneName = Annotated[
-    str,
-    PatternText(
-        longest=64,
-        must=((r"^[A-Za-z][A-Za-z0-9_+-]*(/[A-Za-z0-9_+-]+)*$", ZONE_SENTENCE),),
-    ),
-]
+CronText = Annotated[str, RuledText(LONGEST_CRON_TEXT, cron_rules)]
+ZoneName = Annotated[str, RuledText(64, zone_rules)]
 
 
 # --- spec -------------------------------------------------------------------------------------

@@ -9,6 +9,7 @@ pinned tzdata package.
 
 from evenkeel.when.columns import Columns, columns
 from evenkeel.when.compile import compile_timing
+from evenkeel.when.cron_hints import hint
 from evenkeel.when.due import DueTimes
 from evenkeel.when.duration import format_duration, parse_duration
 from evenkeel.when.expand import Expansion, expand
@@ -22,6 +23,7 @@ __all__ = [
     "compile_timing",
     "expand",
     "format_duration",
+    "hint",
     "parse_duration",
     "zone_data_version",
 ]

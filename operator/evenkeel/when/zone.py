@@ -24,6 +24,8 @@ _YEAR_S = 31_556_952
 _AHEAD_YEARS = 60
 _SHOWN = 40
 
+HOW_TO_WRITE = "write an IANA name such as Europe/Berlin, or UTC"
+
 _zones: list["Zone"] = []
 
 
@@ -124,7 +126,7 @@ def load_zone(name: str) -> Zone:
     if known == name:
         return _load(name)
     shown = name if len(name) <= _SHOWN else name[:_SHOWN] + "..."
-    remedy = f"write {known}" if known else "write an IANA name such as Europe/Berlin, or UTC"
+    remedy = f"write {known}" if known else HOW_TO_WRITE
     raise BadField(
         "timeZone",
         f"{shown!r} is not a known time zone; {remedy}",

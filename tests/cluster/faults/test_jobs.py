@@ -120,7 +120,7 @@ def test_a_job_deleted_by_hand_is_lost_and_frees_its_place(world: World, ns: str
     [successor] = eventually(lambda: world.jobs(ns), "a later run takes its place")
     assert due(successor) > due(job), "a run was launched twice"
     eventually(
-        lambda: [each["name"] for each in world.status(ns, "it")["active"]] == names([successor]),
+        lambda: active_jobs(world, ns, "it") == names([successor]),
         "status.active names the later Job alone",
     )
     eventually(lambda: world.events(ns, "it", "MissingJob"), "its owner is told, as CronJob's is")
@@ -199,3 +199,7 @@ def test_only_the_newest_jobs_are_kept(world: World, ns: str) -> None:
         rows = world.recent(ns, name)
         newest = sorted(((row["finished"], row["due"]) for row in rows), reverse=True)[:kept]
         assert [due(job) for job in world.jobs(ns, name)] == sorted(when for _, when in newest)
+
+
+def active_jobs(world: World, ns: str, name: str) -> list[str]:
+    return [each["name"] for each in world.status(ns, name).get("active", ())]

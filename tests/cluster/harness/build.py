@@ -1,8 +1,9 @@
 """Builds the programs a cluster needs from Go modules, once a version, into the user's cache.
 
 `built("kwok")` is the directory that holds the programs of a part; the first call builds it, which
-takes minutes, and every later one only looks. Called by control_plane.py, kwok.py, helm.py and the
-command line. A key over all inputs is part of the path, so an edit here never runs an old program.
+takes minutes, and every later one only looks. Called by control_plane.py, kwok.py, helm.py,
+tests/conftest.py and the command line. A key over all inputs is part of the path, so an edit here
+never runs an old program.
 Not guaranteed: that the Go modules are reachable, or that old keys are ever removed from the cache.
 """
 
@@ -58,6 +59,12 @@ PARTS = {
     ),
     "kwok": Part(
         version="v0.8.0", about="a minute or two", packages=("sigs.k8s.io/kwok/cmd/kwok",)
+    ),
+    # The oldest Kubernetes that Evenkeel claims: what it says to the CRD, without an API server.
+    "crdvalidator": Part(
+        version="v0.30.14",
+        about="a minute and a half",
+        module=Path(__file__).parent / "crdvalidator",
     ),
     "containerd": Part(
         version="v2.4.2",

@@ -121,7 +121,7 @@ POISON: dict[str, tuple[str, str]] = {
     ),
     "a bad schedule": (
         manifest("x", "schedule: 0 0 0 * * *"),
-        "default/x: spec.schedule: write five fields",
+        "default/x: spec.schedule: five fields are expected",
     ),
     "a misspelt field": (
         manifest("x", "hourly: {minute: 1}\n  timezone: UTC"),
@@ -164,7 +164,7 @@ POISON: dict[str, tuple[str, str]] = {
     "a CronJob with its own zone": (
         "apiVersion: batch/v1\nkind: CronJob\nmetadata: {name: x}\n"
         f"spec: {{schedule: TZ=UTC 0 * * * *, jobTemplate: {json.dumps(TEMPLATE)}}}\n",
-        "default/x: spec.schedule: write the zone into timeZone",
+        "default/x: spec.schedule: a zone inside the text is not supported",
     ),
     "NaN in JSON": ('{"kind": NaN}', "NaN is not a number that JSON has"),
     "JSON nested without end": (

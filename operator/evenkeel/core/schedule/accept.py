@@ -27,10 +27,22 @@ from evenkeel.core.schedule.missed import Span
 from evenkeel.core.schedule.ready import DEFECTS
 from evenkeel.core.schedule.run import Stage
 from evenkeel.core.schedule.turn import Turn
-from evenkeel.model import DAY_S, At, Instant, JobFact, Rejection, RunId, RunState, Schedule, Timing
+from evenkeel.model import (
+    DAY_S,
+    At,
+    Cron,
+    Instant,
+    JobFact,
+    Rejection,
+    RunId,
+    RunState,
+    Schedule,
+    Timing,
+)
 from evenkeel.reasons import ConditionReason, ConditionType, EventReason, Reason
 from evenkeel.resource.record import Memory, Pause
 from evenkeel.resource.timing import timing_hash
+from evenkeel.when import hint
 
 
 def begin(turn: Turn, seen: Schedule | Rejection, memory: Memory, *, revision: int = 0) -> Entry:
@@ -167,7 +179,9 @@ def accept(turn: Turn, entry: Entry, schedule: Schedule, facts: Iterable[JobFact
         halt.suspend_or_resume(turn, entry, schedule)
     if not phase.is_placed(schedule.timing):
         entry.placed = None
-    turn.condition(entry, ConditionType.SCHEDULE_ACCEPTED, "True", ConditionReason.ACCEPTED)
+    rule = schedule.timing.rule
+    meant = hint(rule.text) if isinstance(rule, Cron) else ""
+    turn.condition(entry, ConditionType.SCHEDULE_ACCEPTED, "True", ConditionReason.ACCEPTED, meant)
     _take_defect_back(turn, entry)
     turn.dirty(entry)
     turn.log("schedule accepted", schedule=entry.key, generation=schedule.generation)
