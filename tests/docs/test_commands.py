@@ -62,6 +62,28 @@ def test_every_timing_is_accepted_and_has_due_times(tmp_path: Path) -> None:
     ]
 
 
+def test_lint_says_what_the_page_prints(tmp_path: Path) -> None:
+    (tmp_path / "nightly.yaml").write_text(block("lint-file").text)
+    (command,) = block("lint").commands
+    said = shell(command.line, directory=tmp_path)
+    assert (said.returncode, said.stdout) == (1, command.output)
+
+
+def test_the_workflow_lints_what_lies_below_its_directory(tmp_path: Path) -> None:
+    below = tmp_path / "deploy" / "prod"
+    below.mkdir(parents=True)
+    (below / "nightly.yaml").write_text(block("lint-file").text)
+    workflow = yaml.safe_load(block("lint-workflow").text)
+    line = workflow["jobs"]["lint"]["steps"][-1]["run"]
+    docker, _, arguments = line.partition("/evenkeel-operator:0.1.0 ")
+    assert docker.startswith("docker run ")
+    said = shell(f"evenkeel {arguments}", directory=tmp_path)
+    assert said.returncode == 1
+    assert "::error file=deploy/prod/nightly.yaml,line=6,col=3,title=default/nightly::spec.sch" in (
+        said.stdout
+    )
+
+
 def test_the_settings_are_read(tmp_path: Path) -> None:
     (tmp_path / "settings.yaml").write_text(block("settings").text)
     found = load(file=tmp_path / "settings.yaml", environment={})

@@ -15,6 +15,7 @@ from evenkeel.errors import BadSetting, EvenkeelError
 _COMMANDS = {
     "run": "Run the operator.",
     "plan": "Print the due times of manifests. Needs no cluster.",
+    "lint": "Find every mistake of manifests, for CI too. Needs no cluster.",
     "load": "Print the load of manifests over 24 hours. Needs no cluster.",
     "advise": "Say which fixed schedules could become intervals. Needs no cluster.",
     "version": "Print the release and its commit.",

@@ -29,6 +29,7 @@ from evenkeel.cli.manifests import (
     needs_a_phase,
     placed,
     read_set,
+    recursive_option,
     say_refused,
     weigh_option,
 )
@@ -103,6 +104,7 @@ class _Candidates:
 
 @click.command()
 @files_option
+@recursive_option
 @from_option
 @weigh_option
 @click.option(
@@ -130,7 +132,14 @@ class _Candidates:
     help="A text for people, JSON for programs, the changed ScheduledJobs, or a kustomize patch.",
 )
 def advise(
-    *, files: tuple[str, ...], start: Instant, weigh: Weigh, daily: bool, most: int, form: str
+    *,
+    files: tuple[str, ...],
+    recursive: bool,
+    start: Instant,
+    weigh: Weigh,
+    daily: bool,
+    most: int,
+    form: str,
 ) -> None:
     """Say which fixed schedules could leave their time to the operator, and what that wins.
 
@@ -150,7 +159,7 @@ def advise(
     for kustomize.
     """
     with show.quiet_ending():
-        given = read_set(files, start, weigh=weigh, keep_objects=True)
+        given = read_set(files, start, recursive=recursive, weigh=weigh, keep_objects=True)
         before = placed(given, start)
         say_refused(files, before)
         found = advice(given, before, start, daily=daily, most=most)

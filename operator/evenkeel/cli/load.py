@@ -28,6 +28,7 @@ from evenkeel.cli.manifests import (
     placed,
     plural,
     read_set,
+    recursive_option,
     say_refused,
     some,
     weigh_option,
@@ -55,6 +56,7 @@ class Distributions:
 
 @click.command()
 @files_option
+@recursive_option
 @from_option
 @weigh_option
 @click.option(
@@ -66,7 +68,13 @@ class Distributions:
 )
 @show.form_option
 def load(
-    *, files: tuple[str, ...], start: Instant, weigh: Weigh, lasts_s: int | None, form: str
+    *,
+    files: tuple[str, ...],
+    recursive: bool,
+    start: Instant,
+    weigh: Weigh,
+    lasts_s: int | None,
+    form: str,
 ) -> None:
     """Show the load that manifests would make in 24 hours. No cluster is needed.
 
@@ -88,7 +96,7 @@ def load(
     durations are known.
     """
     with show.quiet_ending():
-        given = read_set(files, start, lasts_s=lasts_s, weigh=weigh)
+        given = read_set(files, start, recursive=recursive, lasts_s=lasts_s, weigh=weigh)
         as_a_set = placed(given, start)
         say_refused(files, as_a_set)
         one_by_one = placed(given, start, Way.ONE_BY_ONE)

@@ -49,6 +49,13 @@ files_option = click.option(
     help="Manifests: a file, a directory, or - for standard input. May be repeated.",
 )
 
+recursive_option = click.option(
+    "-R",
+    "--recursive",
+    is_flag=True,
+    help="Also read the subdirectories of a DIR. Without it they are left out, as kubectl does.",
+)
+
 from_option = click.option(
     "--from",
     "start",
@@ -128,17 +135,23 @@ def read_set(
     start: Instant,
     *,
     lasts_s: int | None = None,
+    recursive: bool = False,
     weigh: Weigh = "Runs",
     keep_objects: bool = False,
 ) -> GivenSet:
     """Read all files. A mistake goes to standard error, and the rest is read all the same."""
     with show.waiting("reading manifests"):
         found = manifest.load(
-            files, stdin=show.standard_input, created=start - 1, keep_objects=keep_objects
+            files,
+            recursive=recursive,
+            stdin=show.standard_input,
+            created=start - 1,
+            keep_objects=keep_objects,
         )
     for problem in found.problems:
         show.say(str(problem))
     say_some("ignored, neither ScheduledJob nor CronJob", [str(note) for note in found.notes])
+    say_some("skipped, no Kubernetes object", [str(note) for note in found.skipped])
     say_some("suspended, so never due", [each.key for each in found.schedules if each.suspend])
     runs = [each for each in found.schedules if not each.suspend]
     paused = {key for key, live in found.live.items() if live.paused}
@@ -149,7 +162,7 @@ def read_set(
         tuple(each for each in runs if each.key not in paused),
         len(found.problems),
         live=found.live,
-        objects=found.objects,
+        objects={key: each.object for key, each in found.found.items()},
         lasts_s=lasts_s,
         weigh=weigh,
     )

@@ -17,11 +17,14 @@ import numpy.typing as npt
 
 from evenkeel.cli import show
 from evenkeel.cli.manifests import (
+    GivenSet,
+    PlacedSet,
     Planned,
     files_option,
     from_option,
     placed,
     read_set,
+    recursive_option,
     say_refused,
     weigh_option,
 )
@@ -52,6 +55,7 @@ class Step:
 
 @click.command()
 @files_option
+@recursive_option
 @from_option
 @weigh_option
 @click.option(
@@ -63,14 +67,22 @@ class Step:
 @click.option(
     "--limit", type=click.IntRange(min=0), metavar="N", help="Print the first N runs only."
 )
+@click.option(
+    "--explain",
+    is_flag=True,
+    help="Also say on standard error how each schedule is read, what differs from a CronJob, and "
+    "where croniter, which many tools use, reads a cron text otherwise.",
+)
 @show.form_option
 def plan(
     *,
     files: tuple[str, ...],
+    recursive: bool,
     start: Instant,
     weigh: Weigh,
     end: Instant | None,
     limit: int | None,
+    explain: bool,
     form: str,
 ) -> None:
     """Print when the schedules of manifests are due. No cluster is needed.
@@ -86,10 +98,12 @@ def plan(
             f"{show.stamp(end)} is not after --from ({show.stamp(start)})", param_hint="--to"
         )
     with show.quiet_ending():
-        given = read_set(files, start, weigh=weigh)
+        given = read_set(files, start, recursive=recursive, weigh=weigh, keep_objects=explain)
         on_cluster = placed(given, start)
         say_refused(files, on_cluster)
         ordered = sorted(on_cluster.planned, key=lambda planned: planned.schedule.key)
+        if explain:
+            say_explained(given, on_cluster, start)
         steps = limited(runs([planned.dues for planned in ordered], start, end), limit)
         lines = json_lines(ordered, steps) if form == "json" else table_lines(ordered, steps)
         any_lines = write(lines, start, end, large=len(ordered) >= show.LARGE_SET)
@@ -98,6 +112,15 @@ def plan(
             show.say(f"no {whose} is due from {show.stamp(start)} until {show.stamp(end)}")
     if given.bad or on_cluster.refused:
         raise SystemExit(1)
+
+
+def say_explained(given: GivenSet, on_cluster: PlacedSet, start: Instant) -> None:
+    """Print how each schedule is read to standard error."""
+    # Here, because croniter's import is not needed without --explain.
+    from evenkeel.cli.explain import explained
+
+    for line in explained(given, on_cluster, start):
+        show.say(line)
 
 
 def runs(dues: Sequence[DueTimes], start: Instant, end: Instant) -> Iterator[Step]:

@@ -1,10 +1,11 @@
 """Makes the structural schema of a Job template, from the models of the pinned `kubernetes`
 package.
 
-Only `crd` imports this module: the import loads the Kubernetes client, which takes a second. With
-this schema the API server refuses wrong types, and templates without the most important fields,
-when a ScheduledJob is applied. The schema does not replace the API server's validation of Jobs.
-Fields that the schema does not know are kept.
+Only `crd` and the commands that read files (`template_mistakes`) import this module: the import
+loads the Kubernetes client, which takes half a second. With this schema the API server refuses
+wrong types, and templates without the most important fields, when a ScheduledJob is applied. The
+schema does not replace the API server's validation of Jobs. Fields that the schema does not know
+are kept.
 """
 
 from collections.abc import Mapping

@@ -5,7 +5,7 @@ strings; yes, no, on, off, y, n as booleans; 010 and 0o10 as 8, 08 as 8, 1_000 a
 large for a float as strings; keys as strings. It refuses .inf and .nan. Anchors are resolved; a
 document that contains itself, or has more than NODES_MAX nodes with anchors resolved, is refused.
 
-`documents` calls `load_all`.
+`documents` calls `load_all`, and `positions` calls `compose_all`.
 """
 
 import math
@@ -122,6 +122,13 @@ def load_all(text: str) -> Iterator[Any]:
     except (ValueError, TypeError, AttributeError, LookupError) as wrong:
         # a tag that lies about its value (!!int abc, !!map 5), half a surrogate pair
         raise yaml.YAMLError(f"a value is not what its tag says: {wrong}") from None
+
+
+def compose_all(text: str) -> Iterator[yaml.Node]:
+    """The documents of a text that `load_all` has read, as nodes with positions. YAMLError if the
+    text is not YAML."""
+    _measure_depth(text)
+    yield from yaml.compose_all(text, Loader=_Loader)
 
 
 def _documents(text: str) -> Iterator[Any]:

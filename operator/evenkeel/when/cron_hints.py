@@ -1,7 +1,8 @@
 """What was probably meant by a cron text that is right and does something else.
 
-`core.schedule.accept` adds the hint to the condition ScheduleAccepted. CronJob accepts such a text
-without a word. Only one mistake is known here: a step that is larger than its field.
+`core.schedule.accept` adds the hint to the condition ScheduleAccepted, and `evenkeel lint` makes it
+a note. CronJob accepts such a text without a word. Only one mistake is known here: a step that is
+larger than its field.
 """
 
 import re

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import click.testing
 import pytest
+import yaml
 
 from evenkeel.cli.plan import plan
 
@@ -261,7 +262,7 @@ def test_files_directories_and_standard_input_are_read_together(tmp_path: Path) 
                         "metadata": {"name": "three"},
                         "spec": {
                             "hourly": {"minute": 3},
-                            "jobTemplate": {"spec": {"template": {}}},
+                            "jobTemplate": {"spec": yaml.safe_load(POD)},
                         },
                     }
                 ],

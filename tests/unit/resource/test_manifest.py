@@ -9,7 +9,9 @@ import yaml
 from tests.unit.resource.cases import GOOD, TEMPLATE, Json, scheduled_job, spec
 
 from evenkeel.model import Cron, Hourly
-from evenkeel.resource.documents import Problem, documents
+from evenkeel.resource.documents import documents
+from evenkeel.resource.files import Text
+from evenkeel.resource.findings import Problem
 from evenkeel.resource.manifest import Manifests, load
 
 CREATED = 1_767_225_599
@@ -159,7 +161,7 @@ POISON: dict[str, tuple[str, str]] = {
     ),
     "a CronJob without a spec": (
         "apiVersion: batch/v1\nkind: CronJob\nmetadata: {name: x}\n",
-        "default/x: spec: must be an object",
+        "default/x: spec: is required",
     ),
     "a CronJob with its own zone": (
         "apiVersion: batch/v1\nkind: CronJob\nmetadata: {name: x}\n"
@@ -196,7 +198,7 @@ def test_in_the_middle_of_a_hand_over_the_suspended_one_is_left_out(
             "spec": {
                 "schedule": schedule,
                 "suspend": kind == suspended,
-                "jobTemplate": {"spec": {"template": {"spec": {}}}},
+                "jobTemplate": TEMPLATE,
             },
         }
         for version, kind, schedule in (
@@ -255,7 +257,8 @@ def test_what_cannot_be_opened_is_a_problem_with_its_path(tmp_path: Path) -> Non
 def test_lines_are_counted_from_the_top_of_the_file() -> None:
     problems: list[Problem] = []
     text = "kind: A\n---\nkind: B\n---\nkind: [\n"
-    found = list(documents(text, source="f.yaml", problems=problems))
+    read = Text("f.yaml", text, in_directory=False)
+    found = list(documents(read, problems=problems, skipped=[]))
     assert [each.object["kind"] for each in found] == ["A", "B"]
     (problem,) = problems
-    assert (problem.index, problem.sentence[:8]) == (3, "line 6: ")
+    assert (problem.index, problem.line, problem.sentence[:8]) == (3, 6, "line 6: ")

@@ -1,0 +1,80 @@
+"""Tells ScheduledJobs and CronJobs from other objects, and from those that were meant to be one.
+
+`manifest` calls `kind_of`. Files of a repository hold objects of all kinds; only what was probably
+meant as a ScheduledJob or CronJob is a mistake here.
+"""
+
+import enum
+from collections.abc import Mapping
+from typing import Any
+
+from evenkeel.resource.cronjob import CRONJOB_KIND, CRONJOB_VERSIONS, is_cronjob
+from evenkeel.resource.findings import Mistake
+from evenkeel.resource.names import API_VERSION, GROUP, KIND
+from evenkeel.resource.nearest import nearest
+from evenkeel.resource.template_mistakes import wrong_type
+
+BATCH_GROUP = "batch"
+SHOWN = 80
+
+
+class Kind(enum.Enum):
+    """What an object is."""
+
+    SCHEDULED_JOB = enum.auto()
+    CRON_JOB = enum.auto()
+    OTHER = enum.auto()
+    """A Kubernetes object of a kind that has no schedule here."""
+    NO_OBJECT = enum.auto()
+    """It has neither kind nor apiVersion: values of a chart, a kustomization."""
+
+
+def kind_of(raw: Mapping[str, Any]) -> Kind | Mistake:
+    """What this object is, or what is wrong with its kind or apiVersion."""
+    kind, version = raw.get("kind"), raw.get("apiVersion")
+    if kind is None and version is None:
+        return Kind.NO_OBJECT
+    for field, value in (("kind", kind), ("apiVersion", version)):
+        if value is None:
+            return Mistake((field,), _missing(field, kind))
+        if not isinstance(value, str):
+            return Mistake((field,), wrong_type(value, "string"))
+    assert isinstance(kind, str)
+    assert isinstance(version, str)
+    if is_cronjob(raw):
+        return Kind.CRON_JOB
+    if kind == KIND and version == API_VERSION:
+        return Kind.SCHEDULED_JOB
+    return _of_another(kind[:SHOWN], version[:SHOWN])
+
+
+def _missing(field: str, kind: object) -> str:
+    versions = {KIND: API_VERSION, CRONJOB_KIND: CRONJOB_VERSIONS[0]}
+    if field == "apiVersion" and isinstance(kind, str) and kind in versions:
+        return f"is required; write {versions[kind]}"
+    return "is required"
+
+
+def _of_another(kind: str, version: str) -> Kind | Mistake:
+    group = version.partition("/")[0] if "/" in version else ""
+    ours = group == GROUP or nearest(group, (GROUP,)) is not None
+    batch = group == BATCH_GROUP or nearest(group, (BATCH_GROUP,)) is not None
+    if kind == KIND and group == GROUP:
+        return Mistake(("apiVersion",), f"{version} is not known; write {API_VERSION}")
+    if kind == KIND and (ours or _is_built_in(group)):
+        return Mistake(("apiVersion",), f"{version} has no {KIND}; write {API_VERSION}")
+    if kind == CRONJOB_KIND and (batch or _is_built_in(group)):
+        sentence = f"{version} has no {CRONJOB_KIND}; write {CRONJOB_VERSIONS[0]}"
+        return Mistake(("apiVersion",), sentence)
+    if ours:
+        sentence = f"{kind} is not a kind of {GROUP}; write {KIND}"
+        return Mistake(("kind",), sentence)
+    meant = nearest(kind, (CRONJOB_KIND, KIND))
+    if meant is not None and kind not in (CRONJOB_KIND, KIND) and batch:
+        return Mistake(("kind",), f"{kind} is not a kind of {version}; did you mean {meant}?")
+    return Kind.OTHER
+
+
+def _is_built_in(group: str) -> bool:
+    """The groups of Kubernetes itself have no dot, or end so."""
+    return "." not in group or group.endswith(".k8s.io")
