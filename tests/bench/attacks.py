@@ -35,6 +35,7 @@ SETTLE_S = 10
 MINUTE_S = 60
 HALF_OPEN = b"GET /livez HTTP/1.1\r\nHost: x\r\nX-a: "
 CROWD = 1_100
+HERD = 1_500
 LARGE_KB, LARGE = 250, 60
 FEW_FILES = 1_024
 ADMINISTRATOR = "admin"
@@ -169,6 +170,14 @@ def slow_dry_runs(attack: Attack) -> Iterator[None]:
 
 
 @contextmanager
+def herd(attack: Attack) -> Iterator[None]:
+    """Fifteen hundred schedules each minute, before all others by their priority."""
+    with replaced(attack):
+        attack.schedules(HERD, interval=every(60), priority=1000)
+        yield
+
+
+@contextmanager
 def replaced(attack: Attack) -> Iterator[None]:
     """A victim with Replace whose Jobs never end."""
     ns = attack.here.namespace(f"replace-{secrets.token_hex(3)}")
@@ -291,6 +300,7 @@ ATTACKS: dict[str, Callable[[Attack], Any]] = {
     "creates refused with 429": creates_refused_with_429,
     "creates that hang": slow_creates,
     "dry runs that hang": slow_dry_runs,
+    "a herd each minute": herd,
     "half-open requests": half_open,
     "large templates": large_templates,
 }

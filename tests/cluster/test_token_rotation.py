@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 import yaml
 from tests.cluster.harness import Cluster
+from tests.cluster.hostile_webhook import hostile_webhook
 from tests.cluster.operator_process import operator
 from tests.cluster.world import Json, RefusedError, World, eventually, every
 
@@ -50,6 +51,35 @@ def test_ends_of_jobs_are_seen_after_a_token_was_rotated_and_refused(
             lambda: world.counts(ns, "it").get("succeeded", 0) >= before + 5,
             "five more ends",
             within_s=45,  # a watch that sees nothing is given up after 90 s
+        )
+        silence = "evenkeel_watch_silence_seconds"
+        eventually(lambda: running.metrics()[silence] < 10, "its watch is heard", within_s=10)
+
+
+@pytest.mark.long
+def test_ends_of_jobs_are_seen_after_a_webhook_has_answered_401_to_a_rotated_token(
+    world: World, tmp_path: Path
+) -> None:
+    """The old token stays valid, as kubelet's do. The webhook is a tenant's."""
+    ns, hostile = world.namespace("rotation"), world.namespace("hostile")
+    accounts = Accounts(world, ns, tmp_path)
+    with (
+        accounts.bound("first", "second"),
+        operator(accounts.kubeconfig, directory=tmp_path, settings=SETTINGS) as running,
+        hostile_webhook(world, hostile, directory=tmp_path, of="jobs") as webhook,
+    ):
+        webhook.answer = {"allowed": False, "status": {"code": 401, "message": "no"}}
+        world.create(ns, "it", interval=every(2), concurrencyPolicy="Forbid")
+        eventually(lambda: world.counts(ns, "it").get("succeeded", 0) >= 2, "two runs")
+        accounts.use("second")
+        world.create(hostile, "it", interval=every(5))
+        eventually(lambda: webhook.asked >= 3, "three creates are denied")
+
+        before = world.counts(ns, "it").get("succeeded", 0)
+        eventually(
+            lambda: world.counts(ns, "it").get("succeeded", 0) >= before + 5,
+            "five more ends",
+            within_s=45,
         )
         silence = "evenkeel_watch_silence_seconds"
         eventually(lambda: running.metrics()[silence] < 10, "its watch is heard", within_s=10)

@@ -44,6 +44,22 @@ def test_they_are_seen_again_each_time_a_watch_falls_mute() -> None:
     assert counts(outcome)["succeeded"] >= 6
 
 
+def test_while_they_are_not_seen_no_status_says_that_all_is_as_expected() -> None:
+    """The right to list and watch Jobs is taken away for seven minutes, that to create them is
+    not."""
+    away = [
+        Rule(verb, JOBS, fault, from_s=100, until_s=520)
+        for verb, fault in (("GET", "500"), ("WATCH", "500"), ("EVENT", "cut"))
+    ]
+    story = world(create(1, "a", every(60)), lasts_s=700)
+
+    outcome = with_faults(story, *away)
+
+    told = degraded(outcome)
+    assert {reason for at, reason in told if 300 < at - NEW_YEAR < 500} == {"EndsNotSeen"}
+    assert told[-1][1] == "AsExpected"
+
+
 @pytest.mark.parametrize("seed", [60059])
 def test_and_in_a_storm(seed: int) -> None:
     assert modes.storm(seed)[0] == []
@@ -58,3 +74,14 @@ def told_to_have_succeeded(outcome: Outcome, *, due_s: int) -> float:
         for at, status in stored
         if row in {(each["due"], each["state"]) for each in status.get("recent") or ()}
     )
+
+
+def degraded(outcome: Outcome) -> list[tuple[float, str]]:
+    """When a status was stored, and the reason of Degraded that it told."""
+    (stored,) = outcome.statuses.values()
+    return [
+        (at, condition["reason"])
+        for at, status in stored
+        for condition in status.get("conditions") or ()
+        if condition["type"] == "Degraded"
+    ]

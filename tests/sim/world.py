@@ -222,14 +222,16 @@ def _spec(rng: Random, *, base: int, chaos_s: float) -> tuple[Json, float]:
         spec["at"] = rfc3339.show(base + int(rng.uniform(-20, chaos_s)))
     spec["concurrencyPolicy"] = rng.choice(("Allow", "Forbid", "Replace", "Queue"))
     spec["missedRuns"] = rng.choice(("Latest", "Latest", "Skip", "All"))
-    if rng.random() < 0.3:
-        spec["catchUpLimit"] = rng.choice((1, 2, 5))
+    limit = rng.choice((1, 2, 5)) if rng.random() < 0.3 else None
+    if limit and spec["missedRuns"] == "All":  # elsewhere it does nothing, and is refused
+        spec["catchUpLimit"] = limit
     if rng.random() < 0.3:
         spec["startingDeadlineSeconds"] = rng.choice((1, 10, 40))
     if rng.random() < 0.3:
         spec["retry"] = {"limit": rng.choice((1, 2)), "delaySeconds": rng.choice((0, 5, 20))}
-    if rng.random() < 0.2:
-        spec["maxQueued"] = rng.choice((1, 2))
+    longest = rng.choice((1, 2)) if rng.random() < 0.2 else None
+    if longest and spec["concurrencyPolicy"] == "Queue":
+        spec["maxQueued"] = longest
     if rng.random() < 0.15:
         spec["pauseAfterFailures"] = rng.choice((1, 3))
     if rng.random() < 0.3:
@@ -285,7 +287,8 @@ def _life(
             deeds.append(change(at_s + 0.001, suspend=False))
         elif deed == "policy":
             policy = rng.choice(("Allow", "Forbid", "Replace", "Queue"))
-            deeds.append(change(at_s, concurrencyPolicy=policy))
+            queue = {} if policy == "Queue" else {"maxQueued": None}
+            deeds.append(change(at_s, concurrencyPolicy=policy, **queue))
         elif deed == "recreate":
             spec, _ = _spec(rng, base=base, chaos_s=end)
             deeds.append(Deed(at_s, "delete", name, ns=ns))
