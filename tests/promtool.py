@@ -126,7 +126,7 @@ class Story:
 
     def _values(self, name: str, scrapes: list[tuple[float, Series]]) -> Iterator[str]:
         for now_s in range(0, self.until_s + STEP_S, STEP_S):
-            before = [(at_s, series) for at_s, series in scrapes if at_s <= now_s]
+            before = [scrape for scrape in scrapes if scrape[0] <= now_s]
             value = before[-1][1].get(name) if before else None
             if value is None:
                 yield "_"  # Prometheus sees it missing; in real life it would mark it as stale

@@ -27,6 +27,7 @@ from evenkeel.core.effects import (
     Effect,
     Launch,
     Log,
+    LookAtPods,
     ReadSchedule,
     RunEnded,
     SpanEnded,
@@ -37,6 +38,7 @@ from evenkeel.core.messages import (
     JobGone,
     JobsListed,
     Message,
+    PodsLookedAt,
     ScheduleGone,
     ScheduleRead,
     ScheduleSeen,
@@ -297,7 +299,7 @@ class _Running:
             while self._last and inbox.offer(self._last[0]):
                 self._last.popleft()
             for effect in self._scheduler.step(clock.now(), clock.monotonic()).effects:
-                if isinstance(effect, RunEnded | SpanEnded):
+                if isinstance(effect, RunEnded | SpanEnded | LookAtPods):
                     self._carry_out(effect)
 
     def tell(self, uid: str, message: Message) -> None:
@@ -332,6 +334,8 @@ class _Running:
             case SpanEnded(key=key, count=count, state=state, reason=reason):
                 self._schedule._count_end(state, count)
                 _log.warning("%s: %d runs %s: %s", key, count, state, reason)
+            case LookAtPods(run=run, attempt=attempt):  # the log has told the exception
+                self._report(PodsLookedAt(run, attempt, started=True, reason=None, message=""))
             case ReadSchedule(uid=uid):
                 self._report(ScheduleRead(uid, self._schedule._seen(uid), ()))
             case ConfirmTime():  # the clock jumped, and there is no other clock to ask

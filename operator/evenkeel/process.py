@@ -100,10 +100,10 @@ async def operating(kubeconfig: Path | None, settings: Settings) -> AsyncIterato
             )
         )
         metrics, watch = Metrics(monotonic=clock.monotonic), ScheduleWatch(api, load)
-        operator: Operator | None = None
         reviews = Reviews(lambda: api.credentials, timeout_s=settings.request_timeout_s)
         stack.push_async_callback(reviews.close)
         access = Access(partial(_review, reviews), monotonic=clock.monotonic)
+        operator: Operator | None = None
         # First of all, so that probes tell what it waits for.
         health = await stack.enter_async_context(
             HealthServer(

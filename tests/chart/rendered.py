@@ -19,6 +19,7 @@ SWITCHES: Json = {
     "crds": {"enabled": True},
     "rbac": {"create": True},
     "serviceAccount": {"create": True},
+    "serviceMonitor": {"schedules": {"enabled": True}},
 }
 """They are off in FULL, where no value is at its default."""
 

@@ -95,6 +95,32 @@ def test_the_api_server_knows_each_field_that_the_service_monitor_has(
     assert 'unknown field "spec.endpoints[0].timeout"' in done.stderr
 
 
+def test_the_token_that_prometheus_gets_may_read_metrics_by_schedule_and_nothing_else(
+    helm: Helm, server: Cluster, namespace: str
+) -> None:
+    rendered = render(helm, {"serviceMonitor": {"enabled": True}}, namespace=namespace)
+    made = [each for each in rendered.objects if "metrics" in each["metadata"]["name"]]
+    made = [each for each in made if each["kind"] not in ("Service", "ServiceMonitor")]
+    assert [each["kind"] for each in made].count("Secret") == 1
+    server.kubectl("apply", "-f", "-", input=listed(made))
+    account, secret = rendered.one("ServiceAccount", "evenkeel-metrics"), rendered.one("Secret")
+
+    path = ("-n", namespace, "get", "secret", secret["metadata"]["name"])
+    eventually(
+        lambda: server.kubectl(*path, "-o", "jsonpath={.data.token}").stdout, "there is a token"
+    )
+    name = f"system:serviceaccount:{namespace}:{account['metadata']['name']}"
+
+    def may(verb: str, what: str) -> bool:
+        asked = ("auth", "can-i", verb, what, "--as", name, "-n", namespace)
+        return server.kubectl(*asked, check=False).stdout.strip() == "yes"
+
+    eventually(lambda: may("get", "/metrics/schedules"), "it may")
+    assert not may("get", "/metrics")
+    assert not may("list", "scheduledjobs.evenkeel.dev")
+    server.kubectl("delete", "-f", "-", input=listed(made))
+
+
 def test_a_namespace_that_enforces_restricted_takes_the_pod(
     helm: Helm, server: Cluster, namespace: str
 ) -> None:

@@ -46,6 +46,7 @@ def test_an_install_into_its_own_namespace_has_plain_names(default: Rendered) ->
         ("ClusterRoleBinding", "", "evenkeel"),
         ("ClusterRole", "", "evenkeel-view"),
         ("ClusterRole", "", "evenkeel-edit"),
+        ("ClusterRole", "", "evenkeel-metrics"),
     }
 
 
@@ -195,7 +196,9 @@ def test_users_of_the_cluster_get_rights_by_their_roles(default: Rendered) -> No
 def test_the_roles_of_the_cluster_are_left_alone_on_request(helm: Helm, rbac: Json) -> None:
     roles = [name for kind, _, name in render(helm, {"rbac": rbac}).names() if "Role" in kind]
 
-    assert sorted(roles) == (["evenkeel", "evenkeel"] if "aggregate" in rbac else [])
+    assert sorted(roles) == (
+        ["evenkeel", "evenkeel", "evenkeel-metrics"] if "aggregate" in rbac else []
+    )
 
 
 def test_with_namespaces_there_is_a_role_in_each_and_nothing_of_the_cluster(helm: Helm) -> None:
@@ -219,6 +222,9 @@ def test_no_role_holds_a_wildcard_or_a_secret(rendered: Rendered) -> None:
     roles = [each for each in rendered.objects if each["kind"] in ("Role", "ClusterRole")]
 
     for rule in [rule for role in roles for rule in role["rules"]]:
+        if "nonResourceURLs" in rule:
+            assert (rule["nonResourceURLs"], rule["verbs"]) == (["/metrics/schedules"], ["get"])
+            continue
         words = rule["apiGroups"] + rule["resources"] + rule["verbs"]
         assert not [word for word in words if "*" in word or "secret" in word]
         assert not {"escalate", "bind", "impersonate"} & set(rule["verbs"])
@@ -303,7 +309,7 @@ def test_probes_service_and_address_agree(rendered: Rendered) -> None:
     assert served["targetPort"] == port["name"]
     for each in rendered.objects:
         if each["kind"] == "ServiceMonitor":
-            assert each["spec"]["endpoints"][0]["port"] == served["name"]
+            assert {one["port"] for one in each["spec"]["endpoints"]} == {served["name"]}
         if each["kind"] == "NetworkPolicy":
             assert each["spec"]["ingress"][0]["ports"][0]["port"] == port["name"]
 
@@ -419,3 +425,61 @@ def _rights(rules: list[Json]) -> Iterator[tuple[str, str]]:
         for resource in rule["resources"]:
             for verb in rule["verbs"]:
                 yield resource, verb
+
+
+# --- metrics by schedule --------------------------------------------------------------------------
+
+MONITORED = {"serviceMonitor": {"enabled": True}}
+GIVEN = {"name": "reader", "key": "bearer"}
+
+
+def endpoints(rendered: Rendered) -> dict[str, Json]:
+    found = rendered.one("ServiceMonitor")["spec"]["endpoints"]
+    return {each["path"]: each for each in found}
+
+
+def test_metrics_by_schedule_are_scraped_with_a_token_that_may_do_nothing_else(helm: Helm) -> None:
+    found = render(helm, MONITORED)
+
+    scraped = endpoints(found)["/metrics/schedules"]
+    credentials = scraped["authorization"]["credentials"]
+    secret = found.one("Secret")
+    account = secret["metadata"]["annotations"]["kubernetes.io/service-account.name"]
+    binding = found.one("ClusterRoleBinding", "evenkeel-metrics")
+    assert scraped["honorLabels"] is True
+    assert credentials == {"name": secret["metadata"]["name"], "key": "token"}
+    assert binding["subjects"] == [
+        {"kind": "ServiceAccount", "name": account, "namespace": "evenkeel"}
+    ]
+    role = found.one("ClusterRole", binding["roleRef"]["name"])
+    assert role["rules"] == [{"nonResourceURLs": ["/metrics/schedules"], "verbs": ["get"]}]
+    assert account != found.pod["spec"]["serviceAccountName"]
+    assert "authorization" not in endpoints(found)["/metrics"]
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        pytest.param({"namespaces": ["shop"]}, id="in single namespaces"),
+        pytest.param({"rbac": {"create": False}}, id="without rights by the chart"),
+        pytest.param({"config": {"metrics": {"schedules": "Off"}}}, id="Off"),
+        pytest.param({"config": {"metrics": {"schedules": False}}}, id="off, as YAML reads it"),
+        pytest.param({"serviceMonitor": {"schedules": {"enabled": False}}}, id="not wanted"),
+    ],
+)
+def test_metrics_by_schedule_are_not_scraped_where_nobody_could_read_them(
+    helm: Helm, values: Json
+) -> None:
+    found = render(helm, MONITORED, values)
+    assert list(endpoints(found)) == ["/metrics"]
+    assert "Secret" not in {kind for kind, _, _ in found.names()}
+
+
+def test_in_single_namespaces_metrics_by_schedule_are_scraped_with_a_given_token(
+    helm: Helm,
+) -> None:
+    given = {"serviceMonitor": {"schedules": {"secret": GIVEN}}}
+    found = render(helm, MONITORED, {"namespaces": ["shop"]}, given)
+    scraped = endpoints(found)["/metrics/schedules"]
+    assert scraped["authorization"]["credentials"] == GIVEN
+    assert {kind for kind, _, _ in found.names()} & {"Secret", "ClusterRole"} == set()

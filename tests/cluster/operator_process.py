@@ -1,7 +1,7 @@
 """The operator as a process of its own, as people run it: started, killed, asked, read.
 
     with operator(kubeconfig, directory=tmp_path, settings={"GRACE": "5"}) as running:
-        running.metrics()["evenkeel_schedules"]
+        running.schedules()
         running.kill()          # as kill -9
         running.start()         # the next process, the same settings
         assert running.terminate() == 0
@@ -38,6 +38,11 @@ _SAMPLE = re.compile(r"^([a-z_]+(?:\{[^}]*\})?) ([^ ]+)$", re.MULTILINE)
 def samples(text: str) -> dict[str, float]:
     """Every sample of what /metrics serves, by its name, labels included."""
     return {name: float(number) for name, number in _SAMPLE.findall(text)}
+
+
+def schedules_in(found: Mapping[str, float]) -> int:
+    """Of all states together."""
+    return int(sum(n for name, n in found.items() if name.startswith("evenkeel_schedules{")))
 
 
 class OperatorEndedError(AssertionError):
@@ -173,6 +178,10 @@ class OperatorProcess:
         status, text = self.get("/metrics")
         assert status == 200, f"/metrics answers {status}"
         return samples(text)
+
+    def schedules(self) -> int:
+        """How many it knows, whatever state they are in."""
+        return schedules_in(self.metrics())
 
     def lines(self) -> list[dict[str, Any]]:
         """The log of the present process: one mapping a line; what is no JSON has only `text`."""

@@ -168,11 +168,11 @@ def test_schedules_that_come_and_go_while_their_watch_is_silent_are_seen_by_list
             at = once(due_in=40)
             world.create(ns, "goes", at=at)
             eventually(lambda: world.status(ns, "goes").get("nextRunTime") == at, "it is known")
-            assert running.metrics()["evenkeel_schedules"] == 2
+            assert running.schedules() == 2
 
             world.delete(ns, "goes")  # nothing is due, so no write of ours meets its absence
 
-            eventually(lambda: running.metrics()["evenkeel_schedules"] == 1, "it is forgotten")
+            eventually(lambda: running.schedules() == 1, "it is forgotten")
             assert time.time() < seconds(at), "this machine is too slow: it came to its time"
             eventually(
                 lambda: any(due(job) > at for job in world.jobs(ns, "stays")),

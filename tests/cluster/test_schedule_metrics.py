@@ -1,4 +1,4 @@
-"""/metrics/schedules of a running operator: who may read it, by a real API server, and its text."""
+"""/metrics/schedules of a running operator: who may read it, by an API server, and what it says."""
 
 from __future__ import annotations
 
@@ -84,6 +84,21 @@ def test_the_command_of_the_documentation_gives_the_right(
         assert bound["roleRef"]["name"] == "evenkeel-metrics"
     finally:
         world.call("DELETE", f"{RBAC}/clusterrolebindings/prometheus-evenkeel")
+
+
+def test_an_administrator_gives_the_right_where_the_chart_cannot(
+    stage: Stage, kwok_cluster: Cluster
+) -> None:
+    world = stage.world
+    world.call("POST", "/api/v1/namespaces", {"metadata": {"name": "monitoring"}})
+    said("right to metrics", kwok_cluster)
+    try:
+        token = world.token("monitoring", "prometheus")
+        eventually(lambda: stage.running.get(PATH, token=token)[0] == 200, "it may")
+    finally:
+        for kind in ("clusterrolebindings", "clusterroles"):
+            world.call("DELETE", f"{RBAC}/{kind}/evenkeel-schedule-metrics")
+        world.leave(["monitoring"])
 
 
 def test_a_schedule_that_works_says_when_it_succeeded(stage: Stage) -> None:

@@ -1,4 +1,4 @@
-"""Counts are held until Prometheus has seen the counters at 0, and not for ever."""
+"""Counts are withheld until Prometheus has seen the counters at 0, and not for ever."""
 
 import pytest
 
@@ -16,7 +16,7 @@ class Machine:
 
     def seen(self) -> tuple[float, float]:
         """What a scrape shows: counted, and not yet counted."""
-        return self.counts.shown(MISSED), self.counts.held("missed")
+        return self.counts.shown(MISSED), self.counts.withheld("missed")
 
 
 def test_what_was_missed_before_the_first_scrape_is_counted_after_it() -> None:
@@ -53,7 +53,7 @@ def test_a_scrape_before_the_operator_is_ready_counts_as_the_first() -> None:
     assert machine.seen() == (1, 0)
 
 
-def test_later_scrapes_hold_nothing_back() -> None:
+def test_later_scrapes_withhold_nothing() -> None:
     machine = Machine()
     machine.counts.was_scraped()
     for _ in range(3):

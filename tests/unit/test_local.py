@@ -186,6 +186,18 @@ def test_an_exception_is_logged_counted_and_stops_nothing(caplog):
     assert [record.exc_info[0] for record in caplog.records if record.exc_info] == [ValueError] * 2
 
 
+def test_the_failure_of_a_last_callback_is_counted():
+    day = VirtualDay(hours=1)
+
+    def fails(id: str, due: dt.datetime) -> None:
+        day.schedule.stop()
+        raise ValueError("no disk")
+
+    day.schedule.add_interval("bad", 25, callback=fails)
+    day.run()
+    assert day.schedule.counts() == {"failed": 1}
+
+
 def test_sys_exit_in_a_callback_ends_only_the_callback(caplog):
     day = VirtualDay(hours=1)
 

@@ -150,10 +150,11 @@ def test_samples_of_a_family_stand_together_over_all_pages() -> None:
 
 
 def test_every_state_of_a_namespace_is_there() -> None:
-    lines = namespaces({("shop", "failed"): 2}, ["bank", "shop"])["evenkeel_namespace_runs_total"]
+    (text,) = namespaces({("shop", "failed"): 2}, ["bank", "shop"]).values()
+    lines = text.decode().splitlines()
     assert len(lines) == 12
-    assert 'evenkeel_namespace_runs_total{namespace="shop",state="failed"} 2\n' in lines
-    assert 'evenkeel_namespace_runs_total{namespace="bank",state="failed"} 0\n' in lines
+    assert 'evenkeel_namespace_runs_total{namespace="shop",state="failed"} 2' in lines
+    assert 'evenkeel_namespace_runs_total{namespace="bank",state="failed"} 0' in lines
 
 
 def test_a_label_that_nobody_may_write_is_escaped_all_the_same() -> None:

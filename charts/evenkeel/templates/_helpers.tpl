@@ -91,3 +91,33 @@ deletion of their owner.
   resources: [events]
   verbs: [list, create, patch]
 {{- end -}}
+
+{{/*
+Whose token the ServiceMonitor scrapes /metrics/schedules with: `own`, which the chart makes, or
+`given`; empty: it is not scraped. No Role can hold the right to it, so with `namespaces` there is no
+own one.
+*/}}
+{{- define "evenkeel.scheduleMetrics" -}}
+{{- $setting := dig "metrics" "schedules" "Auto" (.Values.config | default dict) | toString -}}
+{{- $monitor := .Values.serviceMonitor -}}
+{{- if and $monitor.enabled $monitor.schedules.enabled (not (has $setting (list "Off" "false"))) -}}
+{{- if $monitor.schedules.secret.name -}}
+given
+{{- else if and .Values.rbac.create (not .Values.namespaces) -}}
+own
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{/* What both endpoints of the ServiceMonitor have in common. */}}
+{{- define "evenkeel.scrape" -}}
+{{- $found := dict -}}
+{{- range $key := list "interval" "scrapeTimeout" "relabelings" "metricRelabelings" -}}
+{{- with index $.Values.serviceMonitor $key -}}
+{{- $_ := set $found $key . -}}
+{{- end -}}
+{{- end -}}
+{{- if $found -}}
+{{- toYaml $found -}}
+{{- end -}}
+{{- end -}}

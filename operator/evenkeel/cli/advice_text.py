@@ -42,6 +42,7 @@ class Asked:
     """What the command was called with, so that the next ones say the same."""
 
     files: Sequence[str]
+    recursive: bool
     start: Instant
     weigh: Weigh
     daily: bool
@@ -58,7 +59,8 @@ class Asked:
     def command(self) -> list[str]:
         """The same call, but for its output, in parts between which a line may end."""
         first = "... | evenkeel advise" if "-" in self.files else "evenkeel advise"
-        options = [f"-f {shlex.quote(file)}" for file in self.files] + self.options
+        options = [f"-f {shlex.quote(file)}" for file in self.files]
+        options += ["-R"] * self.recursive + self.options
         if self.daily:
             options.append("--daily")
         if self.steps is not None:

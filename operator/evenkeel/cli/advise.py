@@ -171,7 +171,7 @@ def advise(
             advice_text.print_patch(given, changes_of(found))
         elif before.planned or not (given.bad or before.refused):
             asked = advice_text.Asked(
-                files, start, weigh, daily, most if most < STEPS_SHOWN else None
+                files, recursive, start, weigh, daily, most if most < STEPS_SHOWN else None
             )
             advice_text.print_advice(given, found, asked)
     if given.bad or before.refused:

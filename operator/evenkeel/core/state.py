@@ -244,8 +244,8 @@ class State:
             settings=self.settings,
             agenda=self.agenda,
             stopping=self.stopping,
-            silent=bool(self.silent) and not self.silent.isdisjoint(("", ns)),
             rebalancing=self.moving is not None or bool(self.arrivals.ahead),
+            silent=bool(self.silent) and not self.silent.isdisjoint(("", ns)),
         )
 
     def emit(self, effect: Effect) -> None:

@@ -26,13 +26,13 @@ class Kind(enum.Enum):
     OTHER = enum.auto()
     """A Kubernetes object of a kind that has no schedule here."""
     NO_OBJECT = enum.auto()
-    """It has neither kind nor apiVersion: values of a chart, a kustomization."""
+    """It lacks kind or apiVersion, or both: values of a chart, a kustomization."""
 
 
 def kind_of(raw: Mapping[str, Any]) -> Kind | Mistake:
     """What this object is, or what is wrong with its kind or apiVersion."""
     kind, version = raw.get("kind"), raw.get("apiVersion")
-    if kind is None and version is None:
+    if (kind is None or version is None) and not _is_meant(kind, version):
         return Kind.NO_OBJECT
     for field, value in (("kind", kind), ("apiVersion", version)):
         if value is None:
@@ -46,6 +46,13 @@ def kind_of(raw: Mapping[str, Any]) -> Kind | Mistake:
     if kind == KIND and version == API_VERSION:
         return Kind.SCHEDULED_JOB
     return _of_another(kind[:SHOWN], version[:SHOWN])
+
+
+def _is_meant(kind: object, version: object) -> bool:
+    """Whether half of a head is enough to know that one of the two kinds was meant."""
+    if isinstance(kind, str):
+        return nearest(kind, (CRONJOB_KIND, KIND)) is not None
+    return isinstance(version, str) and version.partition("/")[0] in (GROUP, BATCH_GROUP)
 
 
 def _missing(field: str, kind: object) -> str:

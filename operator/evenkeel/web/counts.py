@@ -1,9 +1,9 @@
 """Counts that Prometheus must see at 0 before they grow.
 
 A counter that is above 0 when Prometheus sees it first has no increase: what was missed while the
-operator was down, and is counted at its start, would never raise an alert. So counts are held until
-a few seconds after the first scrape was answered. Without a scrape they are shown some minutes
-after the operator is ready. `Metrics` feeds and shows them. Not guaranteed: that a second
+operator was down, and is counted at its start, would never raise an alert. So counts are withheld
+until a few seconds after the first scrape was answered. Without a scrape they are shown some
+minutes after the operator is ready. `Metrics` feeds and shows them. Not guaranteed: that a second
 Prometheus, whose first scrape comes later, sees the increase.
 """
 
@@ -20,13 +20,13 @@ Key = tuple[str, ...]
 
 
 class Counts:
-    """Numbers by key, held at first and shown later. A key that was never added to shows 0."""
+    """Numbers by key, withheld at first and shown later. A key that was never added to shows 0."""
 
     def __init__(self, *, monotonic: Callable[[], float]) -> None:
         self._monotonic = monotonic
         self._open_m = float("inf")
         self._shown: dict[Key, float] = {}
-        self._held: dict[Key, float] = {}
+        self._withheld: dict[Key, float] = {}
 
     def became_ready(self) -> None:
         """Schedules and Jobs are listed: from now on the operator counts what is missed."""
@@ -38,7 +38,7 @@ class Counts:
 
     def add(self, key: Key, number: float = 1) -> None:
         """Count so many more."""
-        self._held[key] = self._held.get(key, 0) + number
+        self._withheld[key] = self._withheld.get(key, 0) + number
         self._show()
 
     def shown(self, key: Key) -> float:
@@ -46,23 +46,23 @@ class Counts:
         self._show()
         return self._shown.get(key, 0)
 
-    def held(self, family: str) -> float:
+    def withheld(self, family: str) -> float:
         """How many of a family are not shown yet."""
         self._show()
-        return sum(number for key, number in self._held.items() if key[0] == family)
+        return sum(number for key, number in self._withheld.items() if key[0] == family)
 
     def forget(self, keys: Iterable[Key]) -> None:
         """What these keys counted is gone."""
         for key in list(keys):
             self._shown.pop(key, None)
-            self._held.pop(key, None)
+            self._withheld.pop(key, None)
 
     def keys(self, family: str) -> set[Key]:
         """All keys of a family that were ever added to."""
-        return {key for key in (*self._shown, *self._held) if key[0] == family}
+        return {key for key in (*self._shown, *self._withheld) if key[0] == family}
 
     def _show(self) -> None:
-        if self._held and self._monotonic() >= self._open_m:
-            for key, number in self._held.items():
+        if self._withheld and self._monotonic() >= self._open_m:
+            for key, number in self._withheld.items():
                 self._shown[key] = self._shown.get(key, 0) + number
-            self._held.clear()
+            self._withheld.clear()

@@ -105,9 +105,9 @@ class HealthServer:
         self._host, self._port = _address(listen)
         self._registry = registry
         self._signs = signs
-        self._server: BoundedServer | None = None
         self._scraped = scraped
         self._more = more
+        self._server: BoundedServer | None = None
         self.address = ""
 
     async def __aenter__(self) -> Self:

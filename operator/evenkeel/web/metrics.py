@@ -197,7 +197,7 @@ def _shown(bound: float) -> str:
 
 
 class _Runs(Collector):
-    """What became of due times: numbers that are held back at first."""
+    """What became of due times: numbers that are withheld at first."""
 
     def __init__(self, counts: Counts) -> None:
         self._counts = counts
@@ -215,7 +215,7 @@ class _Runs(Collector):
         yield GaugeMetricFamily(
             "evenkeel_runs_missed_not_yet_counted",
             "Missed runs that the counters will show soon after the first scrape",
-            value=self._counts.held("missed"),
+            value=self._counts.withheld("missed"),
         )
         delays = HistogramMetricFamily(
             "evenkeel_run_delay_seconds",

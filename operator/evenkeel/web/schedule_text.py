@@ -39,8 +39,9 @@ FAMILIES: dict[str, tuple[str, str]] = {
 }
 """Type and help of each family, in the order of the text."""
 
-Lines = dict[str, list[str]]
-"""By family."""
+Page = dict[str, bytes]
+"""Lines by family. Bytes of a whole page: to join fifty thousand lines in one piece would keep the
+interpreter lock from the loop."""
 
 
 @dataclass(slots=True)
@@ -64,9 +65,9 @@ class ScheduleText:
     def __init__(self) -> None:
         self._known: dict[str, _Known] = {}
 
-    def page(self, figures: Iterable[Figures], now: Instant) -> Lines:
+    def page(self, figures: Iterable[Figures], now: Instant) -> Page:
         """The lines of some schedules."""
-        lines: Lines = {name: [] for name in FAMILIES}
+        lines: dict[str, list[str]] = {name: [] for name in FAMILIES}
         for each in figures:
             known = self._known.get(each.uid)
             if known is None:
@@ -76,7 +77,7 @@ class ScheduleText:
             _look(known, each, now)
             for name, more, value in _samples(known, each, now):
                 lines[name].append(f"{name}{{{known.labels}{more}}} {value}\n")
-        return lines
+        return {name: "".join(found).encode() for name, found in lines.items()}
 
     def forget(self, kept: set[str]) -> None:
         """Only these uids are still there."""
@@ -84,28 +85,26 @@ class ScheduleText:
             del self._known[uid]
 
 
-def namespaces(runs: Mapping[tuple[str, str], float], names: Iterable[str]) -> Lines:
+def namespaces(runs: Mapping[tuple[str, str], float], names: Iterable[str]) -> Page:
     """The lines of namespaces: every final state of each."""
     name = "evenkeel_namespace_runs_total"
     states = sorted(map(str, ENDED))
-    return {
-        name: [
-            f"{name}{{{labels(namespace=ns, state=state)}}} {runs.get((ns, state), 0):.0f}\n"
-            for ns in sorted(names)
-            for state in states
-        ]
-    }
+    lines = [
+        f"{name}{{{labels(namespace=ns, state=state)}}} {runs.get((ns, state), 0):.0f}\n"
+        for ns in sorted(names)
+        for state in states
+    ]
+    return {name: "".join(lines).encode()}
 
 
-def join(pages: Iterable[Lines]) -> bytes:
+def join(pages: Iterable[Page]) -> bytes:
     """The whole text: the samples of a family stand together, whatever page they are of."""
     found = list(pages)
     parts = []
     for name, (kind, text) in FAMILIES.items():
-        parts.append(f"# HELP {name} {text}\n# TYPE {name} {kind}\n")
-        for page in found:
-            parts += page.get(name, ())
-    return "".join(parts).encode()
+        parts.append(f"# HELP {name} {text}\n# TYPE {name} {kind}\n".encode())
+        parts += [page.get(name, b"") for page in found]
+    return b"".join(parts)
 
 
 def labels(**values: str) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 
 import click.testing
 import pytest
+import yaml
 
 from evenkeel.cli.load import BAR_COLUMNS, load
 from evenkeel.cli.plan import plan
@@ -232,7 +233,7 @@ def live(name: str, spec: dict[str, Any], **status: Any) -> dict[str, Any]:
         "apiVersion": "evenkeel.dev/v1alpha1",
         "kind": "ScheduledJob",
         "metadata": {"name": name, "namespace": "ns", "uid": name},
-        "spec": {**spec, "jobTemplate": {"spec": {"template": {"spec": {}}}}},
+        "spec": {**spec, "jobTemplate": {"spec": yaml.safe_load(POD)}},
         "status": status,
     }
 

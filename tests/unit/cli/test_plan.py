@@ -301,6 +301,52 @@ def test_of_two_manifests_with_one_name_the_second_is_refused() -> None:
     assert "default/it: metadata.name" in result.stderr
 
 
+def test_subdirectories_are_read_with_recursive(tmp_path: Path) -> None:
+    (tmp_path / "below").mkdir()
+    (tmp_path / "below" / "it.yaml").write_text(scheduled_job("it", "hourly: {minute: 0}"))
+    arguments = ("-f", str(tmp_path), "-o", "json", "--from", MIDNIGHT, "--limit", "1")
+    without = run(*arguments)
+    assert (without.exit_code, without.stdout) == (1, "")
+    assert "with -R its subdirectories are read, too" in without.stderr
+    assert lines_of(run(*arguments, "-R").stdout) == [("default/it", MIDNIGHT)]
+
+
+def test_yaml_of_a_directory_that_is_no_manifest_is_skipped_and_named(tmp_path: Path) -> None:
+    (tmp_path / "values.yaml").write_text("image: x\n")
+    (tmp_path / "it.yaml").write_text(scheduled_job("it", "hourly: {minute: 0}"))
+    result = run("-f", str(tmp_path), "-o", "json", "--from", MIDNIGHT, "--limit", "1")
+    assert (result.exit_code, lines_of(result.stdout)) == (0, [("default/it", MIDNIGHT)])
+    assert result.stderr == (f"skipped, no Kubernetes object: {tmp_path}/values.yaml: document 1\n")
+
+
+def test_explain_says_on_standard_error_how_each_schedule_is_read() -> None:
+    text = "---\n".join(
+        [
+            scheduled_job("alike", "schedule: '0 3 * * *', timeZone: Europe/Berlin"),
+            scheduled_job("other", "schedule: '59/5 * * * *'"),
+            scheduled_job("refused", "schedule: '0 0 * * 5L'"),
+            scheduled_job("placed", "interval: {every: 25m}"),
+            scheduled_job("past", "at: '2020-01-01T00:00:00Z'"),
+        ]
+    )
+    arguments = ("-f", "-", "-o", "json", "--from", MIDNIGHT)
+    result = run(*arguments, "--explain", stdin=text)
+    assert result.stdout == run(*arguments, stdin=text).stdout
+    said = result.stderr.splitlines()
+    first = said.pop(-2)
+    assert first.startswith("default/placed: every 25m in UTC, placed here; next due 2026-03-01T00")
+    version = said[2].split()[3]
+    assert said == [
+        "default/alike: 0 3 * * * in Europe/Berlin; next due 2026-03-01T02:00:00Z",
+        "default/other: 59/5 * * * * in UTC; next due 2026-03-01T00:59:00Z",
+        f"default/other: note: croniter {version} and tools that use it, read 59/5 * * * * "
+        "otherwise: 2026-03-01 00:05 by the zone's clock is due there, and not here",
+        "default/refused: 0 0 * * 5L in UTC; next due 2026-03-27T00:00:00Z",
+        f"default/refused: note: croniter {version} and tools that use it, refuse 0 0 * * 5L",
+        "default/past: once at 2020-01-01T00:00:00Z in UTC; never due again",
+    ]
+
+
 POISON = [
     pytest.param("schedule: '0 0 31 2 *'", "schedule", id="a day that never comes"),
     pytest.param("schedule: '0 0 1 1 * 9999'", "schedule", id="six fields"),

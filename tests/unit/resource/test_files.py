@@ -47,6 +47,7 @@ NO_MANIFESTS = {
     "kustomization.yaml": "resources: [a.yaml]\n",
     "values.yaml": "image: {tag: 1.0}\n",
     "hosts.yaml": "- one\n- two\n",
+    "pipeline.yaml": "kind: pipeline\nname: default\n",
     "package.json": '{"name": "x"}',
 }
 

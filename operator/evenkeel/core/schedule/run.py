@@ -141,6 +141,11 @@ class Run:
         if isinstance(to, Stage):
             self.stage = to
 
+    def delay(self, cause: DelayCause) -> None:
+        """Something keeps it from being created; what did so first is told."""
+        if self.delayed_by is DelayCause.NONE:
+            self.delayed_by = cause
+
     def begin_attempt(self) -> None:
         """Forget what is true of the Job of the attempt before."""
         self.was_held = self.deleting = self.adopted = self.pod_started = self.asked = False
@@ -149,11 +154,6 @@ class Run:
         # The next Job may begin in the same second.
         self.pending_since = self.waiting_since_m = None
         self.stuck = ""
-
-    def delay(self, cause: DelayCause) -> None:
-        """Something keeps it from being created; what did so first is told."""
-        if self.delayed_by is DelayCause.NONE:
-            self.delayed_by = cause
 
     @property
     def state(self) -> RunState:
