@@ -118,7 +118,8 @@ def test_the_token_that_prometheus_gets_may_read_metrics_by_schedule_and_nothing
     eventually(lambda: may("get", "/metrics/schedules"), "it may")
     assert not may("get", "/metrics")
     assert not may("list", "scheduledjobs.evenkeel.dev")
-    server.kubectl("delete", "-f", "-", input=listed(made))
+    # The Secret goes with its ServiceAccount.
+    server.kubectl("delete", "--ignore-not-found", "-f", "-", input=listed(made))
 
 
 def test_a_namespace_that_enforces_restricted_takes_the_pod(

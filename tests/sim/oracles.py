@@ -455,7 +455,7 @@ def _quiet_for_s(outcome: Outcome, uid: str, said: Json) -> float:
     """How long ago something last happened to its runs: until then the stored status may lag."""
     left = outcome.left
     assert left is not None
-    times = [read_instant(row[k]) for row in said.get("recent", ()) for k in TIMES if row.get(k)]
+    times = [read_instant(row[k]) for row in said.get("recent") or () for k in TIMES if row.get(k)]
     times += [due for owner, due in left.active if owner == uid]
     ages = [left.now - time for time in times if time <= left.now]
     # By the server's clock: ours may be another.

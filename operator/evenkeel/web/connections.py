@@ -116,18 +116,22 @@ class BoundedServer:
         self._answering.add(connection)
         try:
             response = await handler(request)
+            await self._send(response, request)
+            return response
+        finally:
+            self._answering.discard(connection)
+
+    async def _send(self, response: web.StreamResponse, request: web.Request) -> None:
+        """Send an answer. aiohttp would send it later, when nothing shows any more whether the
+        connection still has a request."""
+        try:
             async with asyncio.timeout(self._sent_within_s):
-                # aiohttp would send it after this call, when nothing shows any more whether the
-                # connection still has a request.
                 await response.prepare(request)
                 await response.write_eof()
-            return response
         except TimeoutError:
             if request.transport is not None:
                 request.transport.abort()
             raise
-        finally:
-            self._answering.discard(connection)
 
 
 def _is_open(connection: web.RequestHandler) -> bool:

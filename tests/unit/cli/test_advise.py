@@ -274,6 +274,15 @@ def test_the_text_says_what_to_change_and_what_it_wins() -> None:
     assert "kubectl delete cronjob NAME -n NAMESPACE --cascade=orphan" in text
 
 
+def test_the_commands_that_it_prints_read_the_same_subdirectories(tmp_path: Path) -> None:
+    (tmp_path / "below").mkdir()
+    (tmp_path / "below" / "all.json").write_text(as_list(crowd("0 */6 * * *", 9)))
+    result = click.testing.CliRunner().invoke(advise, ["-f", str(tmp_path), "-R"])
+    assert f"evenkeel advise -f {tmp_path} -R --from " in " ".join(
+        result.stdout.replace("\\\n", "").split()
+    )
+
+
 @pytest.mark.parametrize(
     "arguments",
     [
