@@ -56,7 +56,7 @@ def test_the_operator_waits_for_its_resource_and_goes_on_when_it_is_back(
 
         remove(cluster)
         eventually(lambda: waits(running), "it waits for the resource that was removed")
-        eventually(lambda: running.metrics()["evenkeel_schedules"] == 0, "they are forgotten")
+        eventually(lambda: running.schedules() == 0, "they are forgotten")
         cluster.install_crd()
         eventually(running.ready, "it watches again")
         assert runs(world, ns)

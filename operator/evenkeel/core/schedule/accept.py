@@ -84,18 +84,22 @@ def _believed(turn: Turn, memory: Memory) -> Memory:
     def past(instant: Instant | None) -> Instant | None:
         return turn.second if instant is not None and instant > latest else instant
 
+    # A clock that was set back has written times to come, but none so far ahead.
+    far = turn.second + DAY_S
+
+    def shown(instant: Instant | None) -> Instant | None:
+        return turn.second if instant is not None and instant > far else instant
+
     record, pause = memory.record, memory.pause
     return replace(
         memory,
         record=replace(
             record,
             counts_since=min(record.counts_since, turn.second),
-            last_schedule=past(record.last_schedule),
-            last_success=past(record.last_success),
-            last_failure=past(record.last_failure),
-            # A clock that was set back has written rows of times to come, but none so far ahead:
-            # the scheduler would wait for the clock.
-            recent=[row for row in record.recent if row.due <= turn.second + DAY_S],
+            last_schedule=shown(record.last_schedule),
+            last_success=shown(record.last_success),
+            last_failure=shown(record.last_failure),
+            recent=[row for row in record.recent if row.due <= far],
         ),
         pause=replace(pause, since=min(pause.since, turn.second)) if pause else None,
         mark=past(memory.mark),
