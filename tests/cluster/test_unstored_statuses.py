@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.cluster.faults.stage import CREATES_JOBS, RBAC, RIGHTS, binding, put, times
+from tests.cluster.faults.stage import IN_A_NAMESPACE, RBAC, RIGHTS, binding, put, times
 from tests.cluster.harness import Cluster
 from tests.cluster.hostile_webhook import hostile_webhook, wait_until_in_force
 from tests.cluster.operator_process import OperatorProcess, operator
@@ -29,7 +29,7 @@ USER = "evenkeel-unannounced"
 STATUSES: list[Json] = [
     {"apiGroups": ["evenkeel.dev"], "resources": ["scheduledjobs/status"], "verbs": ["patch"]}
 ]
-ALL_BUT_STATUSES = [*CREATES_JOBS, *(rule for rule in RIGHTS if rule not in STATUSES)]
+ALL_BUT_STATUSES = [*IN_A_NAMESPACE["creates"], *(rule for rule in RIGHTS if rule not in STATUSES)]
 REST_S = 240.0  # Pods come and go on a machine that is full of tests
 UNANNOUNCED_S = 12  # how long after the right is gone the first run is due that nothing announced
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from tests.cluster.faults.stage import (
-    CREATES_JOBS,
+    IN_A_NAMESPACE,
     RBAC,
     RIGHTS,
     SCENES,
@@ -32,7 +32,8 @@ SETTINGS = {"MIN_INTERVAL": "1", "INDEX_REBUILD": "5"}
 @pytest.fixture(scope="module")
 def limited(world: World) -> Iterator[Path]:
     """A kubeconfig of a user who may do what the operator does, but create Jobs nowhere yet."""
-    roles = {USER: RIGHTS, f"{USER}-creates": CREATES_JOBS}
+    roles = {USER: RIGHTS}
+    roles |= {f"{USER}-{name}": rules for name, rules in IN_A_NAMESPACE.items()}
     for name, rules in roles.items():
         put(world, f"{RBAC}/clusterroles", {"metadata": {"name": name}, "rules": rules})
     put(world, f"{RBAC}/clusterrolebindings", binding(USER))
@@ -79,7 +80,8 @@ def stage(
         mine = World(world.cluster)
 
         def when_allowed(world: World, ns: str) -> None:
-            eventually(lambda: has_right(world, ns), "the right is in force")
+            for name in IN_A_NAMESPACE:
+                eventually(lambda name=name: has_right(world, ns, name), f"{name} is in force")
             prepare(world, ns)
 
         ns = in_time(mine, when_allowed)

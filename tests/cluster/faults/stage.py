@@ -9,7 +9,16 @@ import time
 from collections import Counter
 from collections.abc import Callable
 
-from tests.cluster.world import Json, RefusedError, TooLateError, World, every, moment, seconds
+from tests.cluster.world import (
+    Json,
+    RefusedError,
+    TooLateError,
+    World,
+    eventually,
+    every,
+    moment,
+    seconds,
+)
 
 USER = "evenkeel-operator"
 RBAC = "/apis/rbac.authorization.k8s.io/v1"
@@ -27,10 +36,14 @@ RIGHTS: list[Json] = [
     {"apiGroups": ["evenkeel.dev"], "resources": ["scheduledjobs/status"], "verbs": ["patch"]},
     {"apiGroups": ["evenkeel.dev"], "resources": ["scheduledjobs/finalizers"], "verbs": ["update"]},
     {"apiGroups": ["batch"], "resources": ["jobs"], "verbs": ["get", "list", "watch", "delete"]},
-    {"apiGroups": [""], "resources": ["pods"], "verbs": ["list"]},
     {"apiGroups": [""], "resources": ["events"], "verbs": ["list", "create", "patch"]},
 ]
-CREATES_JOBS: list[Json] = [{"apiGroups": ["batch"], "resources": ["jobs"], "verbs": ["create"]}]
+IN_A_NAMESPACE: dict[str, list[Json]] = {
+    "creates": [{"apiGroups": ["batch"], "resources": ["jobs"], "verbs": ["create"]}],
+    "pods": [{"apiGroups": [""], "resources": ["pods"], "verbs": ["list"]}],
+}
+"""Rights that each scene gives to the operator, by the name of the binding. A scene may take one
+away."""
 
 Prepare = Callable[[World, str], object]
 SCENES: dict[str, Prepare] = {}
@@ -71,14 +84,22 @@ def put(world: World, path: str, body: Json) -> None:
     world.call("POST", path, body)
 
 
-def may_create(world: World, ns: str) -> None:
-    bound = binding(f"{USER}-creates", name="creates")
+def give_right(world: World, ns: str, name: str) -> None:
+    bound = binding(f"{USER}-{name}", name=name)
     world.call("POST", f"{RBAC}/namespaces/{ns}/rolebindings", bound)
 
 
-def has_right(world: World, ns: str) -> bool:
-    """Whether the API server lets the operator create Jobs there: it reads bindings behind."""
-    wanted = {"namespace": ns, "verb": "create", "group": "batch", "resource": "jobs"}
+def take_right(world: World, ns: str, name: str) -> None:
+    """Take a right of IN_A_NAMESPACE away, and wait until that is in force."""
+    world.call("DELETE", f"{RBAC}/namespaces/{ns}/rolebindings/{name}")
+    eventually(lambda: not has_right(world, ns, name), f"the right {name} is taken away")
+
+
+def has_right(world: World, ns: str, name: str) -> bool:
+    """Whether the API server lets the operator do that: it reads bindings behind."""
+    [rule] = IN_A_NAMESPACE[name]
+    [group], [resource], [verb] = rule["apiGroups"], rule["resources"], rule["verbs"]
+    wanted = {"namespace": ns, "verb": verb, "group": group, "resource": resource}
     review = {"spec": {"user": USER, "resourceAttributes": wanted}}
     path = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
     return bool(world.call("POST", path, review)["status"]["allowed"])
@@ -88,7 +109,8 @@ def in_time(world: World, prepare: Prepare) -> str:
     """The namespace of a scene; a scene that came too late on a busy machine is set anew."""
     for _ in range(SCENE_TRIES):
         ns = world.namespace("faults")
-        may_create(world, ns)
+        for name in IN_A_NAMESPACE:
+            give_right(world, ns, name)
         try:
             prepare(world, ns)
         except TooLateError:

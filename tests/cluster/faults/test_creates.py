@@ -6,12 +6,11 @@ Faults of the API server itself: test_api_server_faults.py.
 from __future__ import annotations
 
 from tests.cluster.faults.stage import (
-    RBAC,
     USER,
     assert_no_storm,
-    has_right,
-    may_create,
+    give_right,
     scene,
+    take_right,
     times,
 )
 from tests.cluster.world import (
@@ -78,8 +77,7 @@ def test_a_quota_that_is_raised_lets_the_run_go(world: World, ns: str) -> None:
 
 @scene(
     lambda world, ns: (
-        world.call("DELETE", f"{RBAC}/namespaces/{ns}/rolebindings/creates"),
-        eventually(lambda: not has_right(world, ns), "the right is gone"),
+        take_right(world, ns, "creates"),
         world.create(ns, "it", at=once(due_in=1)),
     )
 )
@@ -89,7 +87,7 @@ def test_a_right_that_is_taken_and_given_back(world: World, ns: str) -> None:
     unproven = world.condition(ns, "it", "TemplateAccepted")
     assert unproven["status"] in ("", "Unknown"), "a missing right says nothing of the template"
 
-    may_create(world, ns)
+    give_right(world, ns, "creates")
 
     eventually(lambda: world.counts(ns, "it") == {"succeeded": 1}, "it ran after all", within_s=150)
     assert len(world.jobs(ns)) == 1
@@ -207,7 +205,7 @@ def test_what_a_policy_denies_failed_and_the_next_run_is_tried_afresh(
 
 @scene(
     lambda world, ns: world.create(
-        ns, "it", **times(2), jobTemplate=template(pod={"restartPolicy": "Always"})
+        ns, "it", **times(2), jobTemplate=template(pod={"dnsPolicy": "Nonsense"})
     )
 )
 def test_a_template_that_no_job_can_have_fails_each_run_once(world: World, ns: str) -> None:
@@ -215,7 +213,7 @@ def test_a_template_that_no_job_can_have_fails_each_run_once(world: World, ns: s
 
     assert {row["reason"] for row in world.recent(ns, "it")} == {"refused"}
     eventually(
-        lambda: "restartPolicy" in world.condition(ns, "it", "TemplateAccepted")["message"],
+        lambda: "dnsPolicy" in world.condition(ns, "it", "TemplateAccepted")["message"],
         "the dry run tells why",
     )
     assert world.jobs(ns) == []

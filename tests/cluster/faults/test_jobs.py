@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.cluster.faults.stage import MANY, scene, times
+from tests.cluster.faults.stage import MANY, scene, take_right, times
 from tests.cluster.operator_process import OperatorProcess
 from tests.cluster.world import (
     BATCH,
@@ -39,6 +39,30 @@ def test_a_failed_job_is_tried_again_as_the_same_run(world: World, ns: str) -> N
     [row] = world.recent(ns, "it")
     assert (row["state"], row["attempt"], row["job"]) == ("failed", 3, f"it-retry2-{stamp}")
     assert world.status(ns, "it")["consecutiveFailures"] == 1
+
+
+@scene(
+    lambda world, ns: (
+        take_right(world, ns, "pods"),
+        world.create(ns, "it", at=once(due_in=1), jobTemplate=template(fate="fail")),
+    )
+)
+def test_without_the_right_to_list_pods_a_run_ends_and_the_status_says_what_is_missing(
+    world: World, ns: str
+) -> None:
+    eventually(lambda: world.counts(ns, "it") == {"failed": 1}, "it failed", within_s=150)
+
+    degraded = eventually(
+        lambda: (
+            (found := world.condition(ns, "it", "Degraded"))["reason"] == "PodsUnreadable" and found
+        ),
+        "the status says what is missing",
+    )
+    assert degraded["status"] == "True"
+    assert "the right to list pods in this namespace" in degraded["message"]
+    [row] = world.recent(ns, "it")
+    assert "exitCode" not in row
+    assert world.condition(ns, "it", "Ready")["status"] == "True"
 
 
 @scene(
