@@ -2,7 +2,7 @@
 
     kubectl apply
          |
-    kube/watch      kopf, in a thread and an asyncio loop of its own
+    kube/watch      kopf, in a thread and an asyncio loop of its own; kube/schedule_watch begins it
     kube/listener   reads the object, in kopf's thread
          | ScheduleSeen, ScheduleGone         (from here on: one thread, one asyncio loop)
          |

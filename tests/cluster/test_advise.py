@@ -13,10 +13,10 @@ from tests.cluster.harness import Cluster
 from tests.unit.cli.clusters import as_list, cron_jobs
 
 from evenkeel.cli.advise import advise
+from evenkeel.manifests.cronjob import from_cronjob
+from evenkeel.manifests.yaml_text import document
 from evenkeel.model import Schedule
-from evenkeel.resource.cronjob import from_cronjob
 from evenkeel.resource.read import read
-from evenkeel.resource.yaml_text import document
 
 Json = dict[str, Any]
 

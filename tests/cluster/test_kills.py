@@ -20,7 +20,10 @@ from tests.cluster.herd import HERD, SETTLE_S, Herd, wait_for_jobs
 from tests.cluster.operator_process import OperatorProcess, operator
 from tests.cluster.world import World, eventually, template
 
+from evenkeel.kube.launcher import STUCK
+
 SETTINGS = {"CREATES_IN_FLIGHT": "2"}
+IN_FLIGHT = 2 + STUCK
 KILLED_UNTIL = HERD * 8 // 10  # a quick machine creates thirty between a look and its kill
 
 
@@ -173,8 +176,9 @@ def test_one_of_two_that_stood_still_in_a_herd_does_no_harm_when_it_goes_on(
     herd.assert_complete()
     assert verdicts(first)["adopted"] > 0, "it had nothing left to do: this proves nothing"
     found = verdicts(first, second)
-    # A create whose answer came while it stood still may have been looked for by name.
-    assert HERD - 2 <= found["created"] <= HERD
+    # A create whose answer came while it stood still may have been looked for by name. Creates
+    # that are older than a second give their places back, so there may be more than two.
+    assert HERD - IN_FLIGHT <= found["created"] <= HERD
     assert found["taken"] == found["refused"] == 0
 
 

@@ -9,6 +9,8 @@ from tests.sim import forgiven
 from tests.sim.outcome import Outcome
 from tests.sim.server import JOB, SCHEDULED_JOB
 
+from evenkeel.core.schedule.pods import LONGEST_PAUSE_S
+
 WINDOW_S = 10
 
 REPEATS_LIMIT = 40
@@ -19,6 +21,10 @@ CALLS_LIMIT = 300
 
 CALLS_TWICE = 800
 """Where two operators catch up with the same runs; see `catching_up_beside_another`."""
+
+TASKS_OF_GONE = 3
+"""Tasks of the agenda that a deleted schedule leaves behind: two proofs of its template, and a look
+at its Pods. Each is dropped when its instant comes."""
 
 TASKS_LIMIT = 40
 """Tasks of the event loop that a process at rest may have."""
@@ -109,6 +115,7 @@ def _limits(outcome: Outcome, sizes: dict[str, int]) -> dict[str, int]:
     # A task is dropped when its instant comes. By a clock that was set back that may be in hours,
     # and its schedule be deleted before.
     planned_for = len(outcome.schedules) if "wall" in outcome.world.tags else schedules
+    outlived = sum(at > now - LONGEST_PAUSE_S for at in outcome.deleted.values())
     due_just_now = sum(due > left.now - JUST_NOW_S for _, due in left.active)
     due_just_now += sum(job.ended_at > now - JUST_NOW_S for job in outcome.jobs.values())  # retries
     return {
@@ -121,7 +128,9 @@ def _limits(outcome: Outcome, sizes: dict[str, int]) -> dict[str, int]:
         "scheduler: ended runs": RUNS_LIMIT * schedules,
         "scheduler: schedules that arrived together": 0,
         "scheduler: moves of a set": 0,
-        "scheduler: agenda": 2 * sizes["scheduler: runs"] + 10 * planned_for,
+        "scheduler: agenda": 2 * sizes["scheduler: runs"]
+        + 10 * planned_for
+        + TASKS_OF_GONE * outlived,
         "scheduler: unwanted creates": 0,
         "scheduler: decided due times": 20 * schedules,
         "scheduler: finished Jobs": jobs + schedules,

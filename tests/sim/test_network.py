@@ -136,8 +136,8 @@ def test_6_a_retry_after_longer_than_grace_makes_runs_late_and_misses_those_beyo
 
     outcome = with_faults(story, Rule("POST", JOBS, "429:60", times=1, from_s=19, until_s=30))
 
-    created = sorted(outcome.jobs.values(), key=lambda job: job.at)
-    assert [job.due - NEW_YEAR for job in created] == [*late, 100, 120]
+    created = outcome.jobs.values()  # those of one lane arrive in any order
+    assert sorted(job.due - NEW_YEAR for job in created) == [*late, 100, 120]
     assert all(job.at >= NEW_YEAR + 80 for job in created)
     assert counts(outcome).get("missed", 0) == missed
 

@@ -39,7 +39,7 @@ def run(program: str, *arguments: str, at: Path) -> subprocess.CompletedProcess[
         capture_output=True,
         text=True,
         check=False,
-        timeout=60,
+        timeout=300,
     )
 
 

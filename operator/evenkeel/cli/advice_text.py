@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any
 
 from evenkeel.balance.convert import Reason
 from evenkeel.cli import show
-from evenkeel.cli.manifests import GivenSet, plural, some
+from evenkeel.cli.given import GivenSet, plural, some
+from evenkeel.manifests.changed import Rhythm, changed, patch, window_text
+from evenkeel.manifests.cronjob import is_cronjob
+from evenkeel.manifests.yaml_text import document
 from evenkeel.model import Instant, Weigh
-from evenkeel.resource.changed import Rhythm, changed, patch, window_text
-from evenkeel.resource.cronjob import is_cronjob
-from evenkeel.resource.yaml_text import document
 
 if TYPE_CHECKING:
     from evenkeel.balance import Distribution

@@ -17,8 +17,7 @@ from evenkeel.balance import Distribution, Member
 from evenkeel.balance.convert import Conversion, Reason, convert
 from evenkeel.balance.steps import Group, Ranked, ordered
 from evenkeel.cli import advice_text, show
-from evenkeel.cli.load import measures
-from evenkeel.cli.manifests import (
+from evenkeel.cli.given import (
     GivenSet,
     PlacedSet,
     Planned,
@@ -33,9 +32,10 @@ from evenkeel.cli.manifests import (
     say_refused,
     weigh_option,
 )
+from evenkeel.cli.load import measures
+from evenkeel.manifests.changed import Rhythm, changed, window_text
+from evenkeel.manifests.cronjob import is_cronjob
 from evenkeel.model import SLOT_S, Hourly, Instant, Interval, Schedule, Weigh
-from evenkeel.resource.changed import Rhythm, changed, window_text
-from evenkeel.resource.cronjob import is_cronjob
 from evenkeel.resource.read import read
 from evenkeel.when import format_duration
 

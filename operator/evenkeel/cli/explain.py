@@ -7,11 +7,11 @@ time; notes about the schedule follow.
 from collections.abc import Iterator
 
 from evenkeel.cli import show
-from evenkeel.cli.manifests import GivenSet, PlacedSet, Planned, needs_a_phase
+from evenkeel.cli.given import GivenSet, PlacedSet, Planned, needs_a_phase
 from evenkeel.cli.notes import notes_of, refusal_of_croniter
 from evenkeel.cli.second_opinion import SecondOpinion
+from evenkeel.manifests.cronjob import is_cronjob
 from evenkeel.model import Instant
-from evenkeel.resource.cronjob import is_cronjob
 
 
 def explained(given: GivenSet, on_cluster: PlacedSet, start: Instant) -> Iterator[str]:

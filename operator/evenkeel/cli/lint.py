@@ -15,7 +15,7 @@ import click
 
 from evenkeel.balance import LoadMap, place
 from evenkeel.cli import show
-from evenkeel.cli.manifests import (
+from evenkeel.cli.given import (
     GivenSet,
     check_years,
     files_option,
@@ -29,11 +29,11 @@ from evenkeel.cli.manifests import (
 from evenkeel.cli.notes import notes_of
 from evenkeel.cli.second_opinion import SecondOpinion
 from evenkeel.errors import BadField
+from evenkeel.manifests import manifest
+from evenkeel.manifests.cronjob import is_cronjob
+from evenkeel.manifests.findings import Found, Mistake, Problem
+from evenkeel.manifests.manifest import Manifests, problem_of
 from evenkeel.model import Instant, Schedule
-from evenkeel.resource import manifest
-from evenkeel.resource.cronjob import is_cronjob
-from evenkeel.resource.findings import Found, Mistake, Problem
-from evenkeel.resource.manifest import Manifests, problem_of
 from evenkeel.settings import Settings
 
 Level = Literal["mistake", "note"]

@@ -19,7 +19,7 @@ from evenkeel import balance
 from evenkeel.balance import Busiest, Concurrency, Distribution, Limits, Plan, plan_rebalance
 from evenkeel.balance.nouns import DAY_SLOTS
 from evenkeel.cli import show
-from evenkeel.cli.manifests import (
+from evenkeel.cli.given import (
     PlacedSet,
     Way,
     anchor_of,

@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 
 from evenkeel import rfc3339
 from evenkeel.cli.second_opinion import VERSION, YEAR_S, YEARS_COMPARED, SecondOpinion
+from evenkeel.manifests.findings import Path
 from evenkeel.model import DAY_S, Cron, Fold, Gap, Instant, Interval, Schedule, Timing
-from evenkeel.resource.findings import Path
 from evenkeel.when import compile_timing, format_duration, hint
 from evenkeel.when.zone import load_zone
 

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from evenkeel.cli import show
-from evenkeel.cli.manifests import (
+from evenkeel.cli.given import (
     GivenSet,
     PlacedSet,
     Planned,

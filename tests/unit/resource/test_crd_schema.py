@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 from tests.unit.resource.cases import Json
 
+from evenkeel.manifests.yaml12 import load_all
 from evenkeel.resource.crd import COLUMNS, WIDE_COLUMNS, crd, render, schema_hash
 from evenkeel.resource.schema_hash import SCHEMA_HASH
 from evenkeel.resource.structural import NotStructuralError, structural
-from evenkeel.resource.yaml12 import load_all
 
 FILE = Path(__file__).parents[3] / "crds" / "scheduledjobs.evenkeel.dev.yaml"
 VERSION: Json = crd()["spec"]["versions"][0]

@@ -13,8 +13,8 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from evenkeel.resource.findings import Mistake, Path
-from evenkeel.resource.nearest import nearest
+from evenkeel.manifests.findings import Mistake, Path
+from evenkeel.manifests.nearest import nearest
 
 Json = dict[str, Any]
 

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 from tests.unit.resource.cases import TEMPLATE
 
+from evenkeel.manifests.changed import Rhythm, changed, patch
 from evenkeel.model import Interval, Schedule, Window
-from evenkeel.resource.changed import Rhythm, changed, patch
 from evenkeel.resource.read import read
 
 HOURLY = Rhythm("1h")

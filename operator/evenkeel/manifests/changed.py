@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from evenkeel.manifests.cronjob import from_cronjob, is_cronjob
 from evenkeel.model import Window
-from evenkeel.resource.cronjob import from_cronjob, is_cronjob
 
 _OF_THE_OBJECT = frozenset(("finalizers", "ownerReferences"))
 """A finalizer of a CronJob's controller would keep a ScheduledJob from ever being deleted."""

@@ -8,11 +8,11 @@ import enum
 from collections.abc import Mapping
 from typing import Any
 
-from evenkeel.resource.cronjob import CRONJOB_KIND, CRONJOB_VERSIONS, is_cronjob
-from evenkeel.resource.findings import Mistake
+from evenkeel.manifests.cronjob import CRONJOB_KIND, CRONJOB_VERSIONS, is_cronjob
+from evenkeel.manifests.findings import Mistake
+from evenkeel.manifests.nearest import nearest
+from evenkeel.manifests.template_mistakes import wrong_type
 from evenkeel.resource.names import API_VERSION, GROUP, KIND
-from evenkeel.resource.nearest import nearest
-from evenkeel.resource.template_mistakes import wrong_type
 
 BATCH_GROUP = "batch"
 SHOWN = 80

@@ -14,19 +14,19 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from evenkeel.model import Rejection, Schedule
-from evenkeel.reasons import ConditionReason
-from evenkeel.resource.findings import Mistake, Path, shown_path
-from evenkeel.resource.names import KIND
-from evenkeel.resource.nearest import nearest
-from evenkeel.resource.read import read
-from evenkeel.resource.template_mistakes import (
+from evenkeel.manifests.findings import Mistake, Path, shown_path
+from evenkeel.manifests.nearest import nearest
+from evenkeel.manifests.template_mistakes import (
     METADATA_FIELDS,
     template_mistakes,
     unknown_field,
     wrong_type,
 )
-from evenkeel.resource.template_rules import label_mistakes, template_rule_mistakes
+from evenkeel.manifests.template_rules import label_mistakes, template_rule_mistakes
+from evenkeel.model import Rejection, Schedule
+from evenkeel.reasons import ConditionReason
+from evenkeel.resource.names import KIND
+from evenkeel.resource.read import read
 from evenkeel.resource.v1alpha1 import KINDS, Part, Spec
 
 MOST = 100

@@ -9,7 +9,7 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evenkeel.resource.yaml12 import load_all
+from evenkeel.manifests.yaml12 import load_all
 
 MEASURED: dict[str, Any] = {
     "22:00": "22:00",

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from evenkeel.resource.findings import Problem
+from evenkeel.manifests.findings import Problem
 
 STDIN = "-"
 SUFFIXES = (".yaml", ".yml", ".json")

@@ -10,8 +10,8 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from evenkeel.resource.findings import Mistake, Path
-from evenkeel.resource.template_mistakes import one_of
+from evenkeel.manifests.findings import Mistake, Path
+from evenkeel.manifests.template_mistakes import one_of
 from evenkeel.resource.weight import billionths
 
 PULL_POLICIES = ("Always", "IfNotPresent", "Never")

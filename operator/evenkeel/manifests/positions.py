@@ -11,8 +11,8 @@ from typing import Any
 
 import yaml
 
-from evenkeel.resource import yaml12
-from evenkeel.resource.findings import Origin, Path
+from evenkeel.manifests import yaml12
+from evenkeel.manifests.findings import Origin, Path
 
 _ANCHORS_MAX = 20
 """Merges within merges that are followed."""

@@ -11,11 +11,11 @@ from dataclasses import replace
 from typing import Any
 
 from evenkeel.errors import BadField
-from evenkeel.resource.cronjob import SAME_FIELDS, from_cronjob
-from evenkeel.resource.findings import Mistake
-from evenkeel.resource.mistakes import Examined, examine_spec, head_mistakes
-from evenkeel.resource.nearest import nearest
-from evenkeel.resource.template_mistakes import unknown_field
+from evenkeel.manifests.cronjob import SAME_FIELDS, from_cronjob
+from evenkeel.manifests.findings import Mistake
+from evenkeel.manifests.mistakes import Examined, examine_spec, head_mistakes
+from evenkeel.manifests.nearest import nearest
+from evenkeel.manifests.template_mistakes import unknown_field
 
 NAME_MAX = 52
 """CronJob adds 11 characters to the name for its Jobs, which may have 63."""

@@ -11,9 +11,9 @@ from typing import Any
 
 import yaml
 
-from evenkeel.resource import files, yaml12
-from evenkeel.resource.files import Text
-from evenkeel.resource.findings import Found, Note, Origin, Path, Problem
+from evenkeel.manifests import files, yaml12
+from evenkeel.manifests.files import Text
+from evenkeel.manifests.findings import Found, Note, Origin, Path, Problem
 
 LISTS_MAX = 8
 """Depth of Lists within Lists. Without a limit recursion would end in a traceback."""

@@ -12,14 +12,14 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from evenkeel.manifests.cronjob import is_cronjob
+from evenkeel.manifests.cronjob_mistakes import examine_cronjob
+from evenkeel.manifests.documents import objects
+from evenkeel.manifests.findings import Found, Mistake, Note, Problem
+from evenkeel.manifests.kinds import Kind, kind_of
+from evenkeel.manifests.mistakes import examine
+from evenkeel.manifests.positions import locate
 from evenkeel.model import Instant, Schedule
-from evenkeel.resource.cronjob import is_cronjob
-from evenkeel.resource.cronjob_mistakes import examine_cronjob
-from evenkeel.resource.documents import objects
-from evenkeel.resource.findings import Found, Mistake, Note, Problem
-from evenkeel.resource.kinds import Kind, kind_of
-from evenkeel.resource.mistakes import examine
-from evenkeel.resource.positions import locate
 from evenkeel.resource.record import Placed
 from evenkeel.resource.status import parse
 

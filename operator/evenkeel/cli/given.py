@@ -24,9 +24,9 @@ from evenkeel.clock import SystemClock
 from evenkeel.core.schedule import expect
 from evenkeel.core.schedule.phase import still_fits
 from evenkeel.errors import BadField
+from evenkeel.manifests import manifest
+from evenkeel.manifests.manifest import Live
 from evenkeel.model import Instant, Interval, Schedule, Weigh
-from evenkeel.resource import manifest
-from evenkeel.resource.manifest import Live
 from evenkeel.resource.weight import weight_of
 from evenkeel.settings import Settings
 from evenkeel.when import DueTimes, compile_timing

@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from tests.unit.resource.test_manifest import load_text
+from tests.unit.manifests.test_manifest import load_text
 
 GOOD_POD = "{restartPolicy: Never, containers: [{name: a, image: b}]}"
 HEAD = "apiVersion: evenkeel.dev/v1alpha1\nkind: ScheduledJob\nmetadata: {name: a}\n"

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tests.mistakes import GOOD, MISTAKES, CronJob, Mistake, Where
 from tests.unit.resource.test_read_never_raises import SPECS
 
-from evenkeel.resource.manifest import Manifests, load
+from evenkeel.manifests.manifest import Manifests, load
 
 Json = dict[str, Any]
 

@@ -7,8 +7,8 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evenkeel.resource import yaml12
-from evenkeel.resource.yaml_text import document
+from evenkeel.manifests import yaml12
+from evenkeel.manifests.yaml_text import document
 
 TRICKY = (
     *("y", "n", "Yes", "off", "~", "null", "NULL", "", " ", "1e3", "0o17", "010", "0x1f", "1_000"),

@@ -8,11 +8,11 @@ import pytest
 import yaml
 from tests.unit.resource.cases import GOOD, TEMPLATE, Json, scheduled_job, spec
 
+from evenkeel.manifests.documents import documents
+from evenkeel.manifests.files import Text
+from evenkeel.manifests.findings import Problem
+from evenkeel.manifests.manifest import Manifests, load
 from evenkeel.model import Cron, Hourly
-from evenkeel.resource.documents import documents
-from evenkeel.resource.files import Text
-from evenkeel.resource.findings import Problem
-from evenkeel.resource.manifest import Manifests, load
 
 CREATED = 1_767_225_599
 

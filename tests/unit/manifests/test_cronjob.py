@@ -6,8 +6,8 @@ import pytest
 from tests.unit.resource.cases import TEMPLATE, Json
 
 from evenkeel.errors import BadField
+from evenkeel.manifests.cronjob import from_cronjob, is_cronjob
 from evenkeel.model import Concurrency, Cron, Interval, Rejection, Schedule
-from evenkeel.resource.cronjob import from_cronjob, is_cronjob
 from evenkeel.resource.read import read
 
 

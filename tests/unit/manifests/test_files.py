@@ -4,9 +4,9 @@ import os
 from pathlib import Path
 
 import pytest
-from tests.unit.resource.test_manifest import manifest, names, never, said
+from tests.unit.manifests.test_manifest import manifest, names, never, said
 
-from evenkeel.resource.manifest import Manifests, load
+from evenkeel.manifests.manifest import Manifests, load
 
 
 def loaded(directory: Path, *, recursive: bool = False) -> Manifests:
