@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -23,7 +24,7 @@ HOP_BY_HOP = {"connection", "transfer-encoding", "content-length", "content-enco
 LINE_BYTES = 8 << 20  # a watch tells of an object in one line
 
 
-class LoopbackProxy:
+class LoopbackProxy(ABC):
     def __init__(self, cluster: Cluster, directory: Path) -> None:
         self.kubeconfig = directory / "through-the-proxy.kubeconfig"
         self._admin = credentials.load(cluster.kubeconfig)
@@ -34,9 +35,9 @@ class LoopbackProxy:
         self._port = 0
         self._thread = threading.Thread(target=self._run, name="proxy")
 
+    @abstractmethod
     async def answer(self, request: web.Request) -> web.StreamResponse:
         """What the client gets."""
-        raise NotImplementedError
 
     @property
     def server(self) -> aiohttp.ClientSession:
