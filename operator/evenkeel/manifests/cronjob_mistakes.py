@@ -14,7 +14,7 @@ from evenkeel.errors import BadField
 from evenkeel.manifests.cronjob import SAME_FIELDS, from_cronjob
 from evenkeel.manifests.findings import Mistake
 from evenkeel.manifests.mistakes import Examined, examine_spec, head_mistakes
-from evenkeel.manifests.nearest import nearest
+from evenkeel.manifests.nearest import nearest, nearest_field
 from evenkeel.manifests.template_mistakes import unknown_field
 
 NAME_MAX = 52
@@ -75,9 +75,7 @@ def _without_unknown(spec: Mapping[str, Any], mistakes: list[Mistake]) -> dict[s
     for name, value in spec.items():
         meant: str | None = name
         if name not in FIELDS:
-            absent = [each for each in FIELDS if spec.get(each) is None and each not in out]
-            meant = nearest(name, absent)
-            shown = meant or nearest(name, FIELDS)
+            meant, shown = nearest_field(name, FIELDS, spec, out)
             sentence = unknown_field(name, shown, of="of a CronJob")
             mistakes.append(Mistake(("spec", name), sentence))
         if meant is not None and value is not None:

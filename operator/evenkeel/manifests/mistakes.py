@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from evenkeel.manifests.findings import Mistake, Path, shown_path
-from evenkeel.manifests.nearest import nearest
+from evenkeel.manifests.nearest import nearest, nearest_field
 from evenkeel.manifests.template_mistakes import (
     METADATA_FIELDS,
     template_mistakes,
@@ -254,9 +254,7 @@ def _without_unknown(
     for name, value in part.items():
         meant: str | None = name
         if name not in known:
-            absent = [each for each in known if part.get(each) is None and each not in out]
-            meant = nearest(name, absent)
-            shown = meant or nearest(name, known)
+            meant, shown = nearest_field(name, known, part, out)
             mistakes.append(Mistake((*path, name), _unknown(name, shown, path)))
         if meant is not None and value is not None:
             out[meant] = _inner(value, known[meant], (*path, name), mistakes)
