@@ -37,6 +37,15 @@ async def sleep(seconds: float) -> None:
     await asyncio.sleep(max(0.0, seconds))
 
 
+async def wait_for(event: asyncio.Event, longest_s: float) -> None:
+    """Wait until the event is set, at most so long."""
+    try:
+        async with asyncio.timeout(longest_s):
+            await event.wait()
+    except TimeoutError:
+        return
+
+
 async def tries(
     first_s: float, longest_s: float, *, count: int | None = None
 ) -> AsyncIterator[None]:

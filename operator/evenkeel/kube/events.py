@@ -20,7 +20,6 @@ from evenkeel.core.effects import KubeEvent
 from evenkeel.kube.api import JSON, MERGE_PATCH, Api, NoAnswer, NotSent
 from evenkeel.kube.gate import Gate
 from evenkeel.kube.places import Place, Places
-from evenkeel.kube.tasks import wait_for
 from evenkeel.resource.names import API_VERSION, KIND
 
 QUEUE_LIMIT = 2_000
@@ -179,7 +178,7 @@ class Events:
                 ns, pause_s = self._next()
                 if ns is None:
                     self._arrived.clear()
-                    await wait_for(self._arrived, pause_s)
+                    await clock.wait_for(self._arrived, pause_s)
                     continue
                 sending.create_task(self._send_in(self._places.take(ns), self._pop(ns)))
                 await clock.sleep(1 / EVENTS_A_SECOND)

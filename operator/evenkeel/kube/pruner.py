@@ -15,7 +15,6 @@ from evenkeel.core.messages import SchedulesListed
 from evenkeel.kube.api import Api, NoAnswer, NotSent, Reply, schedules_path
 from evenkeel.kube.listener import Sight
 from evenkeel.kube.reflector import PAGE, Unusable
-from evenkeel.kube.tasks import wait_for
 
 NOT_READY_S = 3.0
 """Between two looks whether more schedules have become known."""
@@ -79,7 +78,7 @@ class Pruner:
                 pause_s = min(5.0, self._every_s)
             if self._ready():
                 self._wanted.clear()
-                await wait_for(self._wanted, clocks.jitter(pause_s))
+                await clocks.wait_for(self._wanted, clocks.jitter(pause_s))
             else:
                 await self._stand_still(pause_s)
 

@@ -24,7 +24,6 @@ from evenkeel.core.messages import Document, ScheduleGone, StatusWritten
 from evenkeel.kube.api import MERGE_PATCH, Api, NoAnswer, NotSent, Reply, schedules_path
 from evenkeel.kube.gate import Gate
 from evenkeel.kube.places import Place, Places
-from evenkeel.kube.tasks import wait_for
 from evenkeel.model import WriteOutcome
 
 EVERY_S = 1.0
@@ -219,7 +218,7 @@ class StatusSync:
                 while True:
                     pause_s = self._begin(writes.create_task)
                     self._arrived.clear()
-                    await wait_for(self._arrived, pause_s)
+                    await clock.wait_for(self._arrived, pause_s)
             finally:
                 self._spawn = None
 
@@ -245,7 +244,7 @@ class StatusSync:
         while (self._waiting or self._writing) and (left_s := until - self._clock.monotonic()) > 0:
             pause_s = self._begin(begin)
             self._arrived.clear()
-            await wait_for(self._arrived, min(pause_s, left_s))
+            await clock.wait_for(self._arrived, min(pause_s, left_s))
         unwritten = len(self._waiting.keys() | self._writing.keys() | self._failures.keys())
         for write in writes:
             if write.done():
@@ -385,7 +384,8 @@ class StatusSync:
             )
             another = False
             if reply.status == 409 and "UID in precondition" not in reply.message:
-                reply, another = await self._send_again(uid, schedules_path(ns, name), status)
+                path = schedules_path(ns, name)
+                reply, another, revision = await self._send_again(uid, path, revision)
         except (NotSent, NoAnswer) as error:
             self._complain("statuses cannot be written", str(error))
             self._count(WriteOutcome.NO_ANSWER, self._clock.monotonic() - began)
@@ -420,21 +420,25 @@ class StatusSync:
         self._later(uid)
         return False
 
-    async def _send_again(self, uid: str, path: str, status: Document) -> tuple[Reply, bool]:
+    async def _send_again(self, uid: str, path: str, sent: int) -> tuple[Reply, bool, int]:
         """Somebody else has written since, mostly the user the spec: from which version on? True
-        when it is another schedule of the same name."""
+        when it is another schedule of the same name. The document is taken afresh: the first write
+        may have hung for seconds, and would announce runs that were withdrawn meanwhile."""
         found = await self._api.call("GET", path)
         if not found.ok:
-            return found, False
+            return found, False, sent
         metadata = found.json().get("metadata") or {}
         if not metadata.get("resourceVersion"):
-            return A_PAGE, False  # without a version the patch would overwrite anything
-        if metadata.get("uid", uid) != uid:
-            return found, True
+            return A_PAGE, False, sent  # without a version the patch would overwrite anything
+        newest = self._documents(uid)
+        if newest is None or metadata.get("uid", uid) != uid:
+            return found, True, sent
+        _, _, status, revision = newest
         metadata = {"uid": uid, "resourceVersion": metadata.get("resourceVersion", "")}
         body = orjson.dumps({"metadata": metadata, "status": status})
         path = f"{path}/status"
-        return await self._api.call("PATCH", path, body=body, content_type=MERGE_PATCH), False
+        reply = await self._api.call("PATCH", path, body=body, content_type=MERGE_PATCH)
+        return reply, False, revision
 
     def _later(self, uid: str) -> None:
         """Try again, later each time; the pause is kept where the last write was."""

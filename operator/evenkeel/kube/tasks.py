@@ -50,12 +50,3 @@ class Tasks:
         if error is not None:
             self._fail(error)
         self._after()
-
-
-async def wait_for(arrived: asyncio.Event, pause_s: float) -> None:
-    """Rest until something arrives, at most so long."""
-    try:
-        async with asyncio.timeout(pause_s):
-            await arrived.wait()
-    except TimeoutError:
-        return

@@ -231,6 +231,24 @@ def test_after_somebody_elses_write_it_goes_on_from_theirs():
     assert api.calls[2].body["metadata"] == {"uid": UID, "resourceVersion": "12"}
 
 
+def test_after_somebody_elses_write_the_status_is_sent_as_it_stands_by_then():
+    """The first write may hang for seconds: its document may announce a run that was withdrawn
+    since."""
+    conflict = status(409, "Conflict", "the object has been modified")
+    api = ScriptedApi([5.0, conflict, written(12), written(13)])
+
+    async def scenario(it, documents):
+        it.dirty(UID)
+        await asyncio.sleep(1.0)
+        documents.revisions[UID] = 2
+
+    assert sync(api, scenario) == [StatusWritten(UID, 2)]
+    assert [call.body["status"] for call in api.calls if call.verb == "PATCH"] == [
+        {"n": 1},
+        {"n": 2},
+    ]
+
+
 def test_write_now_says_whether_it_is_stored():
     async def stored(it, documents):
         assert await it.write_now(UID, 1)
