@@ -6,6 +6,7 @@ compared for equality.
 """
 
 import enum
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -251,6 +252,43 @@ ENDED = frozenset(
 )
 
 
+STEPS: Mapping[RunState, frozenset[RunState]] = {
+    RunState.SCHEDULED: frozenset(
+        {RunState.PENDING, RunState.SKIPPED, RunState.MISSED, RunState.CANCELLED}
+    ),
+    RunState.PENDING: frozenset(RunState) - {RunState.PENDING, RunState.SUCCEEDED},
+    RunState.RUNNING: frozenset(
+        {
+            RunState.SUCCEEDED,
+            RunState.FAILED,
+            RunState.RETRYING,
+            RunState.CANCELLED,
+            RunState.LOST,
+        }
+    ),
+    RunState.RETRYING: frozenset({RunState.PENDING, RunState.FAILED, RunState.CANCELLED}),
+    **dict.fromkeys(ENDED, frozenset()),
+}
+"""Every legal step of a run as people see it."""
+
+
+def reaches(state: RunState, to: RunState) -> bool:
+    """Whether legal steps lead from one state to the other; every state reaches itself."""
+    return to in _REACHED[state]
+
+
+def _reached(state: RunState) -> frozenset[RunState]:
+    found, ahead = {state}, [state]
+    while ahead:
+        for following in STEPS[ahead.pop()] - found:
+            found.add(following)
+            ahead.append(following)
+    return frozenset(found)
+
+
+_REACHED = {state: _reached(state) for state in RunState}
+
+
 @dataclass(frozen=True, slots=True)
 class JobRef:
     """A Job that exists, or is being created."""
@@ -258,6 +296,20 @@ class JobRef:
     ns: str
     name: str
     uid: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One Job of a run. What is not known is None or empty; a later write may add it."""
+
+    number: int
+    job: str = ""
+    created: float | None = None
+    """When its create was sent; None: the Job was there already."""
+    started: Instant | None = None
+    finished: Instant | None = None
+    exit_code: int | None = None
+    reason: str = ""
 
 
 class ScheduleState(enum.StrEnum):

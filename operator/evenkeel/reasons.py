@@ -50,6 +50,8 @@ class Reason(enum.StrEnum):
     # why it was cancelled
     CANCELLED = "cancelled"
     REPLACED = "replaced"
+    SCHEDULE_DELETED = "schedule_deleted"
+    """Its schedule was deleted, and its Job with it. Only the ledger tells of it."""
 
     # why it is lost
     JOB_DELETED = "job_deleted"
