@@ -6,13 +6,18 @@ a fake node, on which Jobs finish; `node_cluster` has a real one, on which Pods 
 or that of the named kubeconfig. `namespace` is in whichever of them the test asks for. With
 EVENKEEL_TEST_CLUSTER=NAME they are found or started under that name and left running, which saves
 the start when one test is run again and again. `helm` runs helm.
+
+`postgres_server` is a PostgreSQL of this session's own, `database` a new database in it, and
+`pgbouncer` the port of a PgBouncer in transaction mode before it.
 """
 
 from __future__ import annotations
 
 import os
 import secrets
+import shutil
 import signal
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
@@ -35,6 +40,7 @@ from tests.cluster.harness.crd_validator import CrdValidator
 from tests.cluster.harness.helm import Helm, program
 from tests.cluster.harness.helm import helm as run_helm
 from tests.cluster.harness.report import say
+from tests.ledger import postgres_server as postgres
 
 KEPT = os.environ.get("EVENKEEL_TEST_CLUSTER")
 if KEPT and (worker := os.environ.get("PYTEST_XDIST_WORKER")):
@@ -54,6 +60,12 @@ def pytest_configure() -> None:
     processes of ours inherit it, and those that a test interrupts would go on for ever."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+    # An operator that a test starts without a data directory keeps its ledger in this one.
+    os.environ["XDG_STATE_HOME"] = tempfile.mkdtemp(prefix="evenkeel-tests-")
+
+
+def pytest_unconfigure() -> None:
+    shutil.rmtree(os.environ["XDG_STATE_HOME"], ignore_errors=True)
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -83,6 +95,10 @@ def pytest_collection_finish(session: pytest.Session) -> None:
         if any("alerts" in item.path.name for item in session.items):
             with suppress(HarnessError):  # the tests say what is missing
                 promtool.program()
+        if "postgres_server" in wanted:
+            postgres.missing()
+        if "pgbouncer" in wanted:
+            postgres.missing_pgbouncer()
         parts = {"cronjob-specs", "crdvalidator", "helm", "helm-docs", "registry"}
         for part in parts & {name.replace("_", "-") for name in wanted}:
             with suppress(HarnessError):  # the fixture tells it to the tests that need it
@@ -164,6 +180,33 @@ def namespace(request: pytest.FixtureRequest) -> Iterator[str]:
     yield name
     # Gone in a few seconds, which no test waits for: the next one has a name of its own.
     found.kubectl("delete", "namespace", name, "--wait=false", check=False)
+
+
+@pytest.fixture(scope="session")
+def postgres_server() -> Iterator[postgres.PostgresServer]:
+    if sentence := postgres.missing():
+        pytest.skip(sentence)
+    server = postgres.PostgresServer()
+    try:
+        server.start()
+        yield server
+    finally:
+        server.remove()
+
+
+@pytest.fixture(scope="session")
+def pgbouncer(postgres_server: postgres.PostgresServer) -> Iterator[int]:
+    if sentence := postgres.missing_pgbouncer():
+        pytest.skip(sentence)
+    with postgres.pgbouncer(postgres_server) as port:
+        yield port
+
+
+@pytest.fixture
+def database(postgres_server: postgres.PostgresServer) -> Iterator[str]:
+    name = postgres_server.new_database()
+    yield name
+    postgres_server.drop_database(name)
 
 
 @contextmanager

@@ -11,9 +11,10 @@ from __future__ import annotations
 import argparse
 import shlex
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from . import build, choose, promtool, state
+from . import build, choose, packages, promtool, state
 from .cluster import Options
 from .report import HarnessError, say
 
@@ -28,11 +29,7 @@ def main(arguments: list[str] | None = None) -> int:
         elif asked.command == "status":
             _status(asked.name)
         else:
-            usual = [name for name, part in build.PARTS.items() if part.usual]
-            for part in asked.parts or usual:
-                say(f"{part} is in {build.built(part)}")
-            if not asked.parts:
-                say(f"promtool is {promtool.program()}")
+            _build(asked.parts)
     except HarnessError as error:
         say(str(error))
         return 1
@@ -40,6 +37,28 @@ def main(arguments: list[str] | None = None) -> int:
         say("interrupted")
         return 130
     return 0
+
+
+def _build(parts: list[str]) -> None:
+    if parts:
+        for part in parts:
+            say(f"{part} is in {build.built(part)}")
+        return
+    # apt-get mostly waits for its mirror, and a build computes.
+    with ThreadPoolExecutor(1, "apt-get") as beside:
+        installing = beside.submit(_install_for_the_ledger)
+        for name, part in build.PARTS.items():
+            if part.usual:
+                say(f"{name} is in {build.built(name)}")
+        say(f"promtool is {promtool.program()}")
+        installing.result()
+
+
+def _install_for_the_ledger() -> None:
+    try:
+        packages.ensure(*packages.LEDGER, why="the tests of the ledger")
+    except HarnessError as error:  # they skip, and say why
+        say(str(error))
 
 
 def _up(asked: argparse.Namespace) -> None:

@@ -1,12 +1,15 @@
 """Programs that the system's package manager brings: finds them, or installs them with apt-get.
 
-Called by node.py and image.py before anything is started. Not guaranteed: systems without
-apt-get, or users that may not install; there the error names all that is missing in one sentence.
+Called by node.py and image.py before anything is started, and for the tests of the ledger. Not
+guaranteed: systems without apt-get, or users that may not install; there the error names all that
+is missing in one sentence.
 """
 
 from __future__ import annotations
 
+import glob
 import os
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -14,8 +17,14 @@ from pathlib import Path
 from . import build, locks
 from .report import HarnessError, say
 
-# What is looked for (a path, or a name on the PATH), and the Debian package that has it.
+POSTGRESQL = "/usr/lib/postgresql/*/bin/initdb"
+LEDGER = (POSTGRESQL, "pgbouncer", "bindfs")
+"""What the tests of the ledger need."""
+
+# What is looked for (a path or its pattern, or a name on the PATH), and the Debian package that has
+# it.
 PACKAGES = {
+    "bindfs": "bindfs",
     "busybox": "busybox-static",
     "conntrack": "conntrack",
     "ip": "iproute2",
@@ -23,9 +32,12 @@ PACKAGES = {
     "mmdebstrap": "mmdebstrap",
     "nft": "nftables",
     "openssl": "openssl",
+    "pgbouncer": "pgbouncer",
+    POSTGRESQL: "postgresql",
     "runc": "runc",
     "/usr/lib/cni/bridge": "containernetworking-plugins",
 }
+CREATECLUSTER = Path("/etc/postgresql-common/createcluster.conf")
 # An ordinary user's PATH often lacks the last two.
 PATH = os.pathsep.join([os.environ.get("PATH", ""), "/usr/sbin", "/sbin"])
 
@@ -49,14 +61,32 @@ def ensure(*programs: str, why: str) -> None:
 
 
 def found(program: str) -> str | None:
-    """The path of a program."""
+    """The path of a program; of several the newest."""
     if "/" in program:
-        return program if Path(program).exists() else None
+        return max(glob.glob(program), key=_numbers, default=None)
     return shutil.which(program, path=PATH)
 
 
+def _numbers(path: str) -> list[int]:
+    return [int(number) for number in re.findall(r"\d+", path)]
+
+
 def _install(packages: list[str], log: Path) -> bool:
-    return _apt(["install", "--yes", "--no-install-recommends", *packages], log)
+    install = ["install", "--yes", "--no-install-recommends"]
+    if PACKAGES[POSTGRESQL] in packages:
+        if not _apt([*install, "postgresql-common"], log):
+            return False
+        _keep_the_system_without_a_server()
+    return _apt([*install, *packages], log)
+
+
+def _keep_the_system_without_a_server() -> None:
+    """Else the server's package starts one on port 5432."""
+    settings = CREATECLUSTER.read_text()
+    mended = re.sub(r"(?m)^#? *create_main_cluster *=.*$", "create_main_cluster = false", settings)
+    if "create_main_cluster = false" not in mended:
+        mended += "create_main_cluster = false\n"
+    CREATECLUSTER.write_text(mended)
 
 
 def _apt(arguments: list[str], log: Path) -> bool:
