@@ -14,7 +14,13 @@ from __future__ import annotations
 from xdist.scheduler import LoadScopeScheduling
 from xdist.workermanage import WorkerController
 
-COMPUTE = ("tests/unit/", "tests/sim/", "tests/chart/", "tests/test_newer_python.py")
+COMPUTE = (
+    "tests/unit/",
+    "tests/sim/",
+    "tests/chart/",
+    "tests/contract/ledger/",
+    "tests/test_newer_python.py",
+)
 
 # A cluster takes seconds to start, kind's half a minute. These files have one together. They begin
 # first, and so does what waits for the next minute again and again.
@@ -29,7 +35,7 @@ TOGETHER = {
         "tests/cluster/test_kind.py",
         "tests/cluster/test_renaming_proxy.py",
         "tests/cluster/test_world.py",
-        "tests/contract/",
+        "tests/contract/test_api_server.py",
     ),
 }
 
@@ -38,6 +44,8 @@ TOGETHER = {
 LONG = (
     "tests/cluster/test_api_server_faults.py",
     "tests/cluster/test_kills.py",
+    "tests/cluster/test_ledger_faults.py",
+    "tests/cluster/test_ledger_runs.py",
     "tests/cluster/test_balance.py",
     "tests/cluster/test_sets.py",
     "tests/cluster/test_no_room.py",
