@@ -10,7 +10,7 @@ from collections.abc import Iterable
 
 from evenkeel.core import placing, route, wallclock
 from evenkeel.core.agenda import ReadAgain
-from evenkeel.core.effects import Forget, ReadSchedule
+from evenkeel.core.effects import Forget, ReadSchedule, ScheduleEnded
 from evenkeel.core.messages import (
     JobSeen,
     JobsListed,
@@ -20,7 +20,7 @@ from evenkeel.core.messages import (
     ScheduleSeen,
     SchedulesListed,
 )
-from evenkeel.core.schedule import accept, jobs, phase
+from evenkeel.core.schedule import accept, account, jobs, phase
 from evenkeel.core.state import State
 from evenkeel.model import Instant, JobFact, JobState, Rejection
 
@@ -131,8 +131,12 @@ def _remove(state: State, uid: str) -> None:
     if entry is not None:
         route.drop(state, entry)
         placing.remember_phase(state, entry)
-    elif closed is not None and state.uid_by_key.get(closed.key) == uid:
-        del state.uid_by_key[closed.key]
+        state.emit(account.ended(entry, now=int(state.now)))
+    elif closed is not None:
+        if state.uid_by_key.get(closed.key) == uid:
+            del state.uid_by_key[closed.key]
+        now = int(state.now)
+        state.emit(ScheduleEnded(uid, closed.key, now, now))
     if entry is not None or closed is not None:
         known = entry or closed
         assert known is not None

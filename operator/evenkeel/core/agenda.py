@@ -73,7 +73,14 @@ class ProofDeadline:
     uid: str
 
 
-OfSchedule = ProveTemplate | ProofDeadline | StartWarning
+@dataclass(frozen=True, slots=True)
+class LedgerDeadline:
+    """A verdict waits for the ledger no longer."""
+
+    uid: str
+
+
+OfSchedule = ProveTemplate | ProofDeadline | StartWarning | LedgerDeadline
 AnyTask = Task | ReadAgain | OfSchedule
 
 _Entry = tuple[float, int, AnyTask]

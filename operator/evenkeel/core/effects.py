@@ -6,8 +6,18 @@ from typing import Any
 
 from evenkeel.balance import Limits, LoadMap, Plan
 from evenkeel.core.messages import Ask
-from evenkeel.model import Cause, Instant, JobRef, RunId, RunState, Schedule
+from evenkeel.model import (
+    Attempt,
+    Cause,
+    Instant,
+    JobRef,
+    RunId,
+    RunState,
+    Schedule,
+    Timing,
+)
 from evenkeel.reasons import DelayCause, EventReason, Reason, RunReason
+from evenkeel.resource.record import Placed, RecentRun, ToldSpan
 from evenkeel.when import DueTimes
 
 
@@ -153,15 +163,75 @@ class ConfirmRebalance:
 
 
 @dataclass(frozen=True, slots=True)
+class ScheduleKnown:
+    """A schedule at its first sight, as its stored status tells of it: what the ledger lacks of the
+    time up to `mark` is filled in from here."""
+
+    uid: str
+    key: str
+    after: Instant
+    """Its due times count from here on (exclusive), unless the ledger knows it from earlier."""
+    mark: Instant
+    """Every due time up to here is told of by the stored status."""
+    timing: Timing | None
+    """In force, with its phase; None: it has none yet."""
+    recent: tuple[RecentRun, ...] = ()
+    """The runs that the status tells of one by one, and those whose Jobs are still there."""
+    spans: tuple[ToldSpan, ...] = ()
+    alive: tuple[RunId, ...] = ()
+    """Runs up to the mark that have not ended, or whose end follows."""
+    timing_since: Instant = 0
+    """The timing makes the due times from here on (exclusive)."""
+    open_as: tuple[Reason, ...] = ()
+    """Why no due time becomes a run now: the schedule is suspended, paused or rejected."""
+    told: bool = True
+    """False: no stored status tells of a timing, so nothing was to be expected of it yet."""
+
+
+@dataclass(frozen=True, slots=True)
+class TimingBegan:
+    """From `after` on (exclusive) this timing makes the due times."""
+
+    uid: str
+    key: str
+    after: Instant
+    timing: Timing | None
+    revision: int
+
+
+@dataclass(frozen=True, slots=True)
+class RunWaits:
+    """A run waits: queued or held (pending), or for its next attempt (retrying)."""
+
+    run: RunId
+    key: str
+    state: RunState
+    reason: RunReason
+    attempt: int
+    taken_at: float | None
+    revision: int
+    due_at: float | None = None
+    """Of a run that is retrying: when its next attempt begins."""
+    priority: int = 0
+    attempts: tuple[Attempt, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class RunBegan:
     """The Job of a run's attempt exists. `sent_at`: when its create was sent; None: it was there
-    already."""
+    already, or the watch told of it before the create was answered. That answer tells it again."""
 
     run: RunId
     key: str
     attempt: int
     job: str
     sent_at: float | None = None
+    taken_at: float | None = None
+    generation: int = 0
+    template_hash: str = ""
+    attempts: tuple[Attempt, ...] = ()
+    """All that are known, this one included."""
+    revision: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,6 +248,11 @@ class RunEnded:
     finished: Instant
     message: str = ""
     cause: Cause | None = None
+    taken_at: float | None = None
+    generation: int = 0
+    template_hash: str = ""
+    attempts: tuple[Attempt, ...] = ()
+    revision: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,6 +266,60 @@ class SpanEnded:
     count: int
     state: RunState
     reason: Reason
+    revision: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class SpanOpened:
+    """From `first` on no due time of a schedule becomes a run: it is suspended, paused or
+    rejected."""
+
+    uid: str
+    key: str
+    first: Instant
+    reason: Reason
+    revision: int
+
+
+@dataclass(frozen=True, slots=True)
+class SpanClosed:
+    """What was open with this reason has ended; due times up to `last` were in it."""
+
+    uid: str
+    key: str
+    last: Instant
+    reason: Reason
+    revision: int
+
+
+@dataclass(frozen=True, slots=True)
+class StatusTold:
+    """The stored status tells of all that was emitted for this schedule up to `revision`."""
+
+    uid: str
+    key: str
+    revision: int
+    mark: Instant
+    """Every due time up to here has been told of as a run or within a span."""
+
+
+@dataclass(frozen=True, slots=True)
+class ScheduleEnded:
+    """A schedule is gone. Nothing due after `until` is expected of it."""
+
+    uid: str
+    key: str
+    at: Instant
+    until: Instant
+    placed: Placed | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AskLedger:
+    """Ask the ledger which of these runs it knows; the answer is a `LedgerTold`."""
+
+    uid: str
+    runs: tuple[RunId, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -268,9 +397,17 @@ Effect = (
     | ImproveSet
     | PlanRebalance
     | ConfirmRebalance
+    | ScheduleKnown
+    | TimingBegan
+    | RunWaits
     | RunBegan
     | RunEnded
     | SpanEnded
+    | SpanOpened
+    | SpanClosed
+    | StatusTold
+    | ScheduleEnded
+    | AskLedger
     | ReadSchedule
     | Observed
     | RunDelayed

@@ -1,14 +1,25 @@
 """What the scheduler is told and asked. Everybody who wants something of its state sends one of
 these through the inbox; what comes back is an effect."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from evenkeel.balance import Move, Plan, Stale
 from evenkeel.core.index import RunIndex
-from evenkeel.model import Cause, Instant, JobFact, JobRef, Rejection, RunId, Schedule, Verdict
+from evenkeel.model import (
+    Cause,
+    Instant,
+    JobFact,
+    JobRef,
+    Rejection,
+    RunId,
+    RunState,
+    Schedule,
+    Verdict,
+)
 from evenkeel.reasons import ConditionReason, Reason
-from evenkeel.resource.record import Memory
+from evenkeel.resource.record import Memory, Placed
 
 Ask = object
 """Whoever asks recognises the answer by it; the scheduler only hands it back."""
@@ -182,6 +193,24 @@ class TimeConfirmed:
 
 
 @dataclass(frozen=True, slots=True)
+class LedgerTold:
+    """What the ledger knows of runs that an `AskLedger` effect named."""
+
+    uid: str
+    states: Mapping[RunId, RunState]
+    known: bool = True
+    """False: the ledger did not answer in time, or there is none."""
+
+
+@dataclass(frozen=True, slots=True)
+class PhasesRead:
+    """The phases of schedules that were deleted within the last day, as the ledger keeps them."""
+
+    phases: tuple[tuple[str, Placed, Instant], ...]
+    """Key, phase, and when the schedule was deleted."""
+
+
+@dataclass(frozen=True, slots=True)
 class CancelRun:
     """End this run; the answer is its state, or None when there is no such run."""
 
@@ -285,6 +314,8 @@ Message = (
     | TemplateChecked
     | StatusWritten
     | TimeConfirmed
+    | LedgerTold
+    | PhasesRead
     | CancelRun
     | GetRun
     | GetActiveRuns

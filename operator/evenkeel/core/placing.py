@@ -11,6 +11,7 @@ from evenkeel import balance
 from evenkeel.balance import LoadMap, Member
 from evenkeel.core import route
 from evenkeel.core.effects import Observed
+from evenkeel.core.messages import PhasesRead
 from evenkeel.core.schedule import accept, expect, phase, start
 from evenkeel.core.schedule.entry import Entry
 from evenkeel.core.schedule.turn import Turn
@@ -164,6 +165,18 @@ def remember_phase(state: State, entry: Entry) -> None:
     state.phases[entry.key] = (entry.placed, state.monotonic)
     if len(state.phases) > REMEMBERED_LIMIT:
         del state.phases[next(iter(state.phases))]
+
+
+def phases_read(state: State, message: PhasesRead) -> None:
+    """The ledger has kept phases of schedules that were deleted before this process began."""
+    for key, placed, deleted_at in message.phases:
+        age_s = max(0.0, state.now - deleted_at)
+        if (
+            key not in state.phases
+            and age_s <= REMEMBERED_S
+            and len(state.phases) < REMEMBERED_LIMIT
+        ):
+            state.phases[key] = (placed, state.monotonic - age_s)
 
 
 def _remembered(state: State, schedule: Schedule) -> Instant | None:

@@ -15,6 +15,7 @@ from evenkeel.core import messages
 from evenkeel.core.agenda import (
     CauseDeadline,
     DeletionDeadline,
+    LedgerDeadline,
     OfSchedule,
     PendingDeadline,
     ProofDeadline,
@@ -25,10 +26,19 @@ from evenkeel.core.agenda import (
     Task,
     UnwantedExpired,
 )
-from evenkeel.core.effects import Forget, KubeEvent, Observed, RunEnded, Withdraw, WriteStatus
+from evenkeel.core.effects import (
+    Forget,
+    KubeEvent,
+    Observed,
+    RunEnded,
+    ScheduleKnown,
+    Withdraw,
+    WriteStatus,
+)
 from evenkeel.core.messages import Document, JobGone, JobSeen, Message
 from evenkeel.core.schedule import (
     accept,
+    account,
     backoff,
     creates,
     due,
@@ -65,6 +75,7 @@ OF_ONE_SCHEDULE: dict[type[Message], Callable[[Turn, Entry, Any], None]] = {
     messages.PodsLookedAt: pods.looked_at,
     messages.TemplateChecked: template.checked,
     messages.StatusWritten: history.status_written,
+    messages.LedgerTold: accept.ledger_told,
 }
 """Who handles what is said of one schedule, which its uid names."""
 
@@ -77,13 +88,16 @@ TASKS: dict[type[Task | OfSchedule], Callable[[Turn, Entry, Any], None]] = {
     UnwantedExpired: creates.unwanted_expired,
     ProveTemplate: template.prove_again,
     ProofDeadline: template.proof_deadline,
+    LedgerDeadline: accept.ledger_deadline,
 }
 """Who handles what was put on the agenda."""
 
 
 def message(state: State, said: Any) -> None:
     """A message about one schedule."""
-    names_schedule = isinstance(said, messages.TemplateChecked | messages.StatusWritten)
+    names_schedule = isinstance(
+        said, messages.TemplateChecked | messages.StatusWritten | messages.LedgerTold
+    )
     uid = said.uid if names_schedule else said.run.uid
     call(state, uid, OF_ONE_SCHEDULE[type(said)], said)
 
@@ -193,6 +207,12 @@ def document(state: State, uid: str) -> tuple[str, str, Document, int] | None:
         _close(state, entry, surprise)
         return document(state, uid)
     return entry.ns, entry.name, found, entry.storing.revision
+
+
+def known(state: State, uid: str) -> ScheduleKnown | None:
+    """A schedule as its stored status tells of it, for the ledger; None: it is not known yet."""
+    entry = state.entries.get(uid)
+    return account.known_now(entry) if entry is not None and entry.taken_over else None
 
 
 def _hand_on(state: State, entry: Entry, turn: Turn) -> None:

@@ -16,11 +16,12 @@ from typing import Any
 
 from evenkeel.core import admit, answer, arrivals, messages, moving, placing, route, wallclock
 from evenkeel.core.agenda import ReadAgain
-from evenkeel.core.effects import BuildIndex, Effect, Observed, Stopped, Withdraw
+from evenkeel.core.effects import BuildIndex, Effect, Observed, ScheduleKnown, Stopped, Withdraw
 from evenkeel.core.inbox import Inbox
 from evenkeel.core.index import RunIndex
 from evenkeel.core.messages import Document, Message
 from evenkeel.core.state import State
+from evenkeel.model import RunId
 from evenkeel.settings import Settings
 from evenkeel.when import columns, expand
 
@@ -91,6 +92,16 @@ class Scheduler:
 
         It is asked for between two steps; what a surprise here causes comes with the next one."""
         return route.document(self.state, uid)
+
+    def known(self, uid: str) -> ScheduleKnown | None:
+        """A schedule as its stored status tells of it, for a ledger that was lost or has lost rows;
+        None: there is no such schedule, or nothing is known of it yet."""
+        return route.known(self.state, uid)
+
+    def launched(self) -> list[tuple[RunId, int]]:
+        """The runs whose Job exists, with their attempts."""
+        runs = (run for entry in self.state.entries.values() for run in entry.runs.values())
+        return [(run.id, run.attempt) for run in runs if run.has_job]
 
     def version(self, uid: str) -> str:
         """The resourceVersion at which a schedule was first seen."""
@@ -297,6 +308,7 @@ _OF_ALL: dict[type[Message], Callable[[Scheduler, Any], None]] = {
     messages.JobGone: lambda self, message: route.job_gone(self.state, message),
     messages.JobsListed: lambda self, message: admit.jobs_listed(self.state, message),
     messages.JobsSilent: lambda self, message: admit.jobs_silent(self.state, message),
+    messages.PhasesRead: lambda self, message: placing.phases_read(self.state, message),
     messages.TimeConfirmed: lambda self, message: wallclock.confirmed(self.state, message),
     messages.CancelRun: lambda self, message: answer.cancel_run(self.state, message),
     messages.GetRun: lambda self, message: answer.get_run(self.state, message),

@@ -24,6 +24,7 @@ ACTIVE_COUNT = 50
 DURATIONS_COUNT = 10
 WAITING_COUNT = 128
 """Due times that a status names; a ScheduledJob must stay far below etcd's 1.5 MB."""
+SPANS_COUNT = 4
 CONDITION_COUNT = 16
 UPCOMING_COUNT = 5
 MOST_ATTEMPTS = 21
@@ -64,6 +65,17 @@ class WaitingRun:
     """When its next try begins; of a row `launching`, when it was announced. None: its due time."""
 
 
+@dataclass(frozen=True, slots=True)
+class ToldSpan:
+    """One row of `status.internal.spans`: due times that got one verdict as a whole."""
+
+    first: Instant
+    last: Instant
+    count: int
+    state: RunState
+    reason: Reason
+
+
 @dataclass(slots=True)
 class Record:
     """What became of a schedule's runs, as far as a status tells it."""
@@ -79,6 +91,8 @@ class Record:
     durations: list[int] = field(default_factory=list)
     """Seconds of the last runs that succeeded, the newest last. `recent` need not tell of them: its
     rows may all be skipped or failed ones."""
+    spans: list[ToldSpan] = field(default_factory=list)
+    """The last due times that got one verdict as a whole, the newest last."""
     expected_s: int = 0
     """How long the next run is expected to last; 0 where that is not known."""
 
@@ -88,6 +102,10 @@ class Record:
         rows.append(row)
         rows.sort(key=lambda one: one.due, reverse=True)
         self.recent = rows[:RECENT_COUNT]
+
+    def tell_span(self, span: ToldSpan) -> None:
+        """Keep it beside the last ones: should the ledger miss it, the next process tells it."""
+        self.spans = [*self.spans, span][-SPANS_COUNT:]
 
     def count(self, state: RunState, number: int) -> None:
         """So many more of an end."""

@@ -1,3 +1,3 @@
 """Generated from `crd`; do not edit. To write it again: make crds"""
 
-SCHEMA_HASH = "04e315f35513"
+SCHEMA_HASH = "1eaa4d07d049"

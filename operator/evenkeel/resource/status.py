@@ -30,6 +30,7 @@ from evenkeel.resource.record import (
     LONGEST_RUN_S,
     MOST_ATTEMPTS,
     RECENT_COUNT,
+    SPANS_COUNT,
     WAITING_COUNT,
     Condition,
     Memory,
@@ -38,6 +39,7 @@ from evenkeel.resource.record import (
     RecentRun,
     Record,
     Shown,
+    ToldSpan,
     WaitingRun,
 )
 from evenkeel.resource.timing import (
@@ -96,11 +98,12 @@ def parse(raw: object, *, version: str = "") -> Memory:
             last_failure=rfc3339.read(status.get("lastFailureTime")),
             last_result=_text(status.get("lastResult")),
             durations=_durations(internal.get("durations")),
+            spans=_rows(internal.get("spans"), _span, SPANS_COUNT),
             expected_s=_seconds(_mapping(status.get("placement")).get("expectedSeconds")),
         ),
         template_hash=_text(internal.get("templateHash")),
         conditions=dict(_rows(status.get("conditions"), _condition, 2 * CONDITION_COUNT)),
-        placed=_placed(status.get("placement")),
+        placed=placed_from_fields(status.get("placement")),
         version=version,
     )
 
@@ -130,7 +133,7 @@ def render(memory: Memory, shown: Shown, *, ns: str) -> dict[str, Any]:
         "counts": {name: record.counts.get(name, 0) for name in COUNTED},
         "countsSince": _show(record.counts_since),
         "pause": memory.pause and _show_pause(memory.pause),
-        "placement": memory.placed and _show_placed(memory.placed, record.expected_s),
+        "placement": memory.placed and placed_fields(memory.placed, record.expected_s),
         "conditions": show_conditions(memory.conditions),
         "internal": _show_internal(memory),
     }
@@ -168,6 +171,7 @@ def _show_internal(memory: Memory) -> dict[str, Any] | None:
         "waiting": [_show_waiting(row) for row in memory.waiting[:WAITING_COUNT]] or None,
         "unnamedActive": memory.unnamed_active or None,
         "durations": list(memory.record.durations) or None,
+        "spans": [_show_span(span) for span in memory.record.spans] or None,
         "templateHash": memory.template_hash or None,
     }
     return internal if any(value is not None for value in internal.values()) else None
@@ -197,6 +201,29 @@ def _show_waiting(row: WaitingRun) -> dict[str, Any]:
         reason=row.reason.value,
         retryAt=_show(row.retry_at),
     )
+
+
+def _span(row: Mapping[str, Any]) -> ToldSpan | None:
+    first, last = rfc3339.read(row.get("first")), rfc3339.read(row.get("last"))
+    state, reason, count = _text(row.get("state")), _text(row.get("reason")), row.get("count")
+    if first is None or last is None or last < first or state not in COUNTED:
+        return None
+    if reason not in _REASONS or not (number := _count(count)):
+        return None
+    return ToldSpan(first, last, number, RunState(state), Reason(reason))
+
+
+_REASONS = frozenset(Reason)
+
+
+def _show_span(span: ToldSpan) -> dict[str, Any]:
+    return {
+        "first": rfc3339.show(span.first),
+        "last": rfc3339.show(span.last),
+        "count": span.count,
+        "state": span.state.value,
+        "reason": span.reason.value,
+    }
 
 
 def _recent(row: Mapping[str, Any]) -> RecentRun | None:
@@ -279,7 +306,8 @@ def _show_timing(timing: Timing | None, since: Instant | None) -> dict[str, Any]
     return {"hash": timing_hash(timing), "since": _show(since), "fields": fields}
 
 
-def _placed(raw: object) -> Placed | None:
+def placed_from_fields(raw: object) -> Placed | None:
+    """The phase that `placed_fields` wrote; None when it was not written by it."""
     row = _mapping(raw)
     anchor = rfc3339.read(row.get("anchor"))
     placed_at = rfc3339.read(row.get("placedAt"))
@@ -301,7 +329,8 @@ def _placed(raw: object) -> Placed | None:
     )
 
 
-def _show_placed(placed: Placed, expected_s: int) -> dict[str, Any]:
+def placed_fields(placed: Placed, expected_s: int = 0) -> dict[str, Any]:
+    """As `status.placement` shows a phase."""
     window = placed.window
     return {
         "anchor": rfc3339.show(placed.anchor),

@@ -10,7 +10,13 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema
 from pydantic.alias_generators import to_camel
 
-from evenkeel.resource.record import ACTIVE_COUNT, DURATIONS_COUNT, RECENT_COUNT, WAITING_COUNT
+from evenkeel.resource.record import (
+    ACTIVE_COUNT,
+    DURATIONS_COUNT,
+    RECENT_COUNT,
+    SPANS_COUNT,
+    WAITING_COUNT,
+)
 from evenkeel.resource.v1alpha1 import PRESERVE
 
 
@@ -80,6 +86,16 @@ class WaitingRun(Known):
     retry_at: Time | None = None
 
 
+class ToldSpan(Known):
+    """Due times that got one verdict as a whole."""
+
+    first: Time
+    last: Time
+    count: int
+    state: str
+    reason: str
+
+
 class Internal(Known):
     """What the operator's rules need to survive a restart. For the operator alone."""
 
@@ -104,6 +120,11 @@ class Internal(Known):
         default=None,
         max_length=DURATIONS_COUNT,
         description="Seconds of the last runs that succeeded.",
+    )
+    spans: list[ToldSpan] | None = Field(
+        default=None,
+        max_length=SPANS_COUNT,
+        description="The last due times that got one verdict as a whole, for the ledger.",
     )
     template_hash: str | None = Field(
         default=None, description="The template TemplateAccepted speaks of."

@@ -16,6 +16,7 @@ from evenkeel.core import messages, route
 from evenkeel.core.agenda import (
     CauseDeadline,
     DeletionDeadline,
+    LedgerDeadline,
     PendingDeadline,
     ProofDeadline,
     ProveTemplate,
@@ -23,6 +24,7 @@ from evenkeel.core.agenda import (
     StartWarning,
     UnwantedExpired,
 )
+from evenkeel.core.effects import ScheduleEnded
 from evenkeel.core.messages import GetRun, GetSchedule
 from evenkeel.core.schedule import accept, due, jobs, life, start, view
 from evenkeel.errors import Busy
@@ -71,6 +73,7 @@ MESSAGES: dict[type, Provoke] = {
         messages.TemplateChecked(REPORT.uid, "first", True, ConditionReason.ACCEPTED, "")
     ),
     messages.StatusWritten: nothing,
+    messages.LedgerTold: tell(messages.LedgerTold(REPORT.uid, {})),
 }
 
 TASKS: dict[type, Provoke] = {
@@ -82,6 +85,7 @@ TASKS: dict[type, Provoke] = {
     UnwantedExpired: at_once(UnwantedExpired(RUN, 1)),
     ProveTemplate: at_once(ProveTemplate(REPORT.uid)),
     ProofDeadline: at_once(ProofDeadline(REPORT.uid)),
+    LedgerDeadline: at_once(LedgerDeadline(REPORT.uid)),
 }
 
 FUNCTIONS: dict[str, tuple[Any, str, Provoke]] = {
@@ -242,6 +246,8 @@ def test_a_schedule_that_is_deleted_while_it_is_closed_is_gone(
     world.run_until("10:10")
     assert world.scheduler.state.entries.keys() == {OTHER.uid}
     assert not world.scheduler.state.closed
+    ended = [told for told in world.accounts if isinstance(told, ScheduleEnded)]
+    assert [(told.uid, told.key) for told in ended] == [(REPORT.uid, REPORT.key)]
 
 
 def test_a_create_that_is_under_way_when_its_schedule_is_closed_is_adopted(

@@ -43,6 +43,15 @@ from evenkeel.resource.status import parse
 from evenkeel.settings import Settings
 
 STEPS_AT_ONE_INSTANT = 500
+FOR_LEDGER = (
+    effects.ScheduleKnown,
+    effects.TimingBegan,
+    effects.RunWaits,
+    effects.SpanOpened,
+    effects.SpanClosed,
+    effects.StatusTold,
+    effects.ScheduleEnded,
+)
 """More would be a loop that never sleeps."""
 
 Answering = Callable[[effects.Launch], Verdict | None]
@@ -94,6 +103,11 @@ class World:
     asked: list[effects.WriteStatus] = field(default_factory=list)
     rows: list[effects.RunEnded | effects.SpanEnded] = field(default_factory=list)
     began: list[effects.RunBegan] = field(default_factory=list)
+    accounts: list[Any] = field(default_factory=list)
+    """What only the ledger is told."""
+    ledger: dict[RunId, RunState] = field(default_factory=dict)
+    has_ledger: bool = True
+    ledger_answers: bool = True
     told: list[effects.KubeEvent] = field(default_factory=list)
     observed: list[effects.Observed] = field(default_factory=list)
     delayed: list[effects.RunDelayed] = field(default_factory=list)
@@ -333,6 +347,7 @@ class World:
             effects.RunEnded: self.rows,
             effects.SpanEnded: self.rows,
             effects.RunBegan: self.began,
+            **dict.fromkeys(FOR_LEDGER, self.accounts),
             effects.KubeEvent: self.told,
             effects.Observed: self.observed,
             effects.RunDelayed: self.delayed,
@@ -374,6 +389,10 @@ class World:
                     self.scheduler.inbox.hint("time", confirmation)
             case effects.ReadSchedule(uid=uid):
                 self._read(uid)
+            case effects.AskLedger(uid=uid, runs=runs) if self.ledger_answers:
+                known = {run: self.ledger[run] for run in runs if run in self.ledger}
+                told = messages.LedgerTold(uid, known, known=self.has_ledger)
+                self.scheduler.inbox.hint(("ledger", uid), told)
             case _ if type(effect) in OFFLOADED:
                 self.scheduler.inbox.hint(object(), OFFLOADED[type(effect)](effect))
             case effects.Answer(ask=ask, value=value):

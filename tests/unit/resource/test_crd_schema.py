@@ -187,6 +187,7 @@ def test_the_status_has_the_promised_fields() -> None:
         "waiting",
         "unnamedActive",
         "durations",
+        "spans",
         "templateHash",
     }
     bounds = {
@@ -196,6 +197,7 @@ def test_the_status_has_the_promised_fields() -> None:
     assert bounds == {"upcoming": 5, "active": 50, "recent": 10, "conditions": 16}
     internal = STATUS["properties"]["internal"]["properties"]
     assert (internal["waiting"]["maxItems"], internal["durations"]["maxItems"]) == (128, 10)
+    assert internal["spans"]["maxItems"] == 4
 
 
 @pytest.mark.parametrize(

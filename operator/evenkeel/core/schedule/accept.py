@@ -10,7 +10,11 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from evenkeel import rfc3339
+from evenkeel.core.agenda import LedgerDeadline
+from evenkeel.core.effects import AskLedger
+from evenkeel.core.messages import LedgerTold
 from evenkeel.core.schedule import (
+    account,
     adopt,
     due,
     expect,
@@ -22,7 +26,7 @@ from evenkeel.core.schedule import (
     template,
     trouble,
 )
-from evenkeel.core.schedule.entry import Entry
+from evenkeel.core.schedule.entry import Entry, Past
 from evenkeel.core.schedule.missed import Span
 from evenkeel.core.schedule.ready import DEFECTS
 from evenkeel.core.schedule.run import Stage
@@ -43,6 +47,9 @@ from evenkeel.reasons import ConditionReason, ConditionType, EventReason, Reason
 from evenkeel.resource.record import Memory, Pause
 from evenkeel.resource.timing import timing_hash
 from evenkeel.when import hint
+
+LEDGER_WAIT_S = 2.0
+"""So long a verdict on an instant that is over waits for the ledger."""
 
 
 def begin(turn: Turn, seen: Schedule | Rejection, memory: Memory, *, revision: int = 0) -> Entry:
@@ -134,6 +141,7 @@ def _reject(turn: Turn, entry: Entry, rejection: Rejection) -> None:
     entry.generation = rejection.generation
     late.withdraw_future_runs(turn, entry)
     life.call_back(turn, entry)
+    account.opened(turn, entry, Reason.REJECTED)
     sentence = f"{rejection.field}: {rejection.sentence}" if rejection.field else rejection.sentence
     reason = rejection.reason
     turn.condition(entry, ConditionType.SCHEDULE_ACCEPTED, "False", reason, sentence)
@@ -160,11 +168,13 @@ def accept(turn: Turn, entry: Entry, schedule: Schedule, facts: Iterable[JobFact
     entry.retry = schedule.retry
     entry.pause_after = schedule.pause_after_failures
     entry.generation = schedule.generation
-    never_seen = entry.timing is None
+    never_seen, first_sight = entry.timing is None, not entry.taken_over
     _begin_reckoning(turn, entry, schedule)
     adopt.take_over(turn, entry, facts)
     if never_seen and isinstance(schedule.timing.rule, At):  # a Job may tell that it has run
         _say_if_past(turn, entry, schedule.timing.rule)
+    elif first_sight and entry.timing == schedule.timing:
+        _ask_if_told(turn, entry)
     if entry.runs:
         jobs.judge(turn, entry)
     assert entry.timing is not None
@@ -174,6 +184,8 @@ def accept(turn: Turn, entry: Entry, schedule: Schedule, facts: Iterable[JobFact
     edited = _template_changes(turn, entry, schedule) or edited
     resumed = entry.suspended_since is not None and not schedule.suspend
     unpaused = entry.pause is not None and (edited or resumed)
+    if refused is not None:
+        account.closed(turn, entry, Reason.REJECTED)
     if (resumed or unpaused) and _was_off_for_long(turn, entry, resumed=resumed):
         entry.place_afresh = True
     if unpaused:
@@ -201,6 +213,7 @@ def look_ahead(turn: Turn, entry: Entry) -> None:
         return
     reason = f"its next due time is computed as {following}, not later than now"
     entry.pause = Pause(turn.second, "evenkeel", reason)
+    account.opened(turn, entry, Reason.PAUSED)
     turn.condition(entry, ConditionType.DEGRADED, "True", ConditionReason.NEXT_NOT_LATER, reason)
     turn.condition(entry, ConditionType.ACTIVE, "False", ConditionReason.PAUSED, reason)
     turn.log("next due time not later", level="error", schedule=entry.key)
@@ -236,6 +249,8 @@ def _begin_reckoning(turn: Turn, entry: Entry, schedule: Schedule) -> None:
     since = schedule.created if schedule.generation <= 1 else turn.second
     _use_timing(entry, schedule.timing, since=since)
     entry.rewind(max(since, entry.mark or 0))
+    if entry.taken_over:  # it was rejected until now
+        account.timing_began(turn, entry)
 
 
 def _change_timing(turn: Turn, entry: Entry, schedule: Schedule) -> None:
@@ -248,6 +263,7 @@ def _change_timing(turn: Turn, entry: Entry, schedule: Schedule) -> None:
     if moved_zone and schedule.placement.window is not None:
         entry.place_afresh = True  # its window is at another time now
     _use_timing(entry, schedule.timing, since=turn.second)
+    account.timing_began(turn, entry)
     rule = schedule.timing.rule
     told_by_old_timing = (
         isinstance(rule, At)
@@ -267,8 +283,49 @@ def _say_if_past(turn: Turn, entry: Entry, rule: At) -> None:
     run_id = RunId(entry.uid, rule.instant)
     if run_id in entry.runs or any(row.due == rule.instant for row in entry.record.recent):
         return  # asked for again after it has run
-    past = Span(rule.instant, rule.instant, 1)
-    life.end_span(turn, entry, past, RunState.MISSED, Reason.PAST)
+    if entry.generation <= 1 or not rule.instant > entry.created:
+        _miss_past(turn, entry, rule.instant)
+    else:  # it may have run so long ago that no row of `recent` tells of it
+        _ask_ledger(turn, entry, Past(rule.instant, missed_unless_known=True))
+
+
+def _ask_if_told(turn: Turn, entry: Entry) -> None:
+    """At a restart: an earlier process may have ended while it asked the ledger."""
+    rule = entry.timing.rule if entry.timing else None
+    if not isinstance(rule, At) or not entry.created < rule.instant <= entry.since:
+        return
+    told = any(row.due == rule.instant for row in entry.record.recent)
+    if not told and RunId(entry.uid, rule.instant) not in entry.runs:
+        _ask_ledger(turn, entry, Past(rule.instant, missed_unless_known=False))
+
+
+def _ask_ledger(turn: Turn, entry: Entry, past: Past) -> None:
+    entry.asked_past = past
+    turn.emit(AskLedger(entry.uid, (RunId(entry.uid, past.instant),)))
+    turn.agenda.put_delay(turn.monotonic + LEDGER_WAIT_S, LedgerDeadline(entry.uid))
+
+
+def ledger_told(turn: Turn, entry: Entry, message: LedgerTold) -> None:
+    """What the ledger knows of an instant that is over: with a row it has its verdict."""
+    past, entry.asked_past = entry.asked_past, None
+    rule = entry.timing.rule if entry.timing else None
+    if past is None or rule != At(past.instant):
+        return
+    run_id = RunId(entry.uid, past.instant)
+    if run_id in message.states or run_id in entry.runs:
+        turn.log("past instant has its verdict", schedule=entry.key)
+    elif message.known or past.missed_unless_known:
+        _miss_past(turn, entry, past.instant)
+
+
+def ledger_deadline(turn: Turn, entry: Entry, task: LedgerDeadline) -> None:
+    """It does not answer: nothing waits for it any longer."""
+    if entry.asked_past is not None:
+        ledger_told(turn, entry, LedgerTold(entry.uid, {}, known=False))
+
+
+def _miss_past(turn: Turn, entry: Entry, instant: Instant) -> None:
+    life.end_span(turn, entry, Span(instant, instant, 1), RunState.MISSED, Reason.PAST)
 
 
 # --- the template ---------------------------------------------------------------------------------

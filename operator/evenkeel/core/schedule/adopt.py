@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from evenkeel.core.effects import DeleteJob
-from evenkeel.core.schedule import attempts, history, jobs, life, trouble
+from evenkeel.core.schedule import account, attempts, history, jobs, life, trouble
 from evenkeel.core.schedule.entry import Entry
 from evenkeel.core.schedule.missed import Span
 from evenkeel.core.schedule.run import Run, Stage
@@ -28,7 +28,7 @@ from evenkeel.model import (
 )
 from evenkeel.reasons import DelayCause, Reason
 from evenkeel.resource.job import read_job_name
-from evenkeel.resource.record import ACTIVE_COUNT, EMPTY, Memory, WaitingRun
+from evenkeel.resource.record import ACTIVE_COUNT, EMPTY, Memory, RecentRun, WaitingRun
 
 _DELAYED_BY = {
     Reason.QUEUED: DelayCause.QUEUE,
@@ -106,6 +106,45 @@ def take_over(turn: Turn, entry: Entry, facts: Iterable[JobFact]) -> None:
     trouble.forget_start(turn, entry)
     if past.memory.unnamed_active and len(past.memory.active) >= ACTIVE_COUNT:
         _count_unnamed_as_lost(turn, entry, past, spoken_for - ended)
+    _tell_ledger(turn, entry, past, ended=ended, alive=spoken_for - ended)
+
+
+def _tell_ledger(
+    turn: Turn, entry: Entry, past: _Past, *, ended: set[RunId], alive: set[RunId]
+) -> None:
+    """What the stored status tells: the ledger may lack the last of it."""
+    mark = entry.cursor if past.memory.mark is None else past.memory.mark
+    recent = {row.due: row for row in past.memory.record.recent}
+    for run in ended:
+        if run.kind == BY_SCHEDULE and run.due not in recent:
+            recent[run.due] = _row(past.jobs[run][-1])
+    alive = {*alive, *past.active, *past.waiting} - ended
+    named = sorted(run for run in alive if run.kind == BY_SCHEDULE and run.due <= mark)
+    rows = [recent[due] for due in sorted(recent)]
+    entry.storing.tells_timing = past.memory.timing is not None
+    turn.emit(account.known(entry, mark=mark, recent=rows, alive=named))
+    if entry.dues is not None and not entry.storing.tells_timing:
+        # A process that ends before a status tells of it leaves nothing behind: the next one may
+        # reckon from later on.
+        account.timing_began(turn, entry)
+    entry.storing.told_mark = min([mark, *(run.due - 1 for run in named)])
+    if entry.suspended_since is not None or entry.pause is not None:
+        assert entry.skipped_as is not None
+        account.opened(turn, entry, entry.skipped_as)
+
+
+def _row(fact: JobFact) -> RecentRun:
+    """Of a run whose end a status has told, and whose Job is still there."""
+    failed = fact.state is JobState.FAILED
+    return RecentRun(
+        fact.run.due,
+        RunState.FAILED if failed else RunState.SUCCEEDED,
+        started=fact.started,
+        finished=fact.finished,
+        reason=(fact.reason or Reason.JOB_FAILED) if failed else "",
+        attempt=fact.attempt,
+        job=fact.ref.name,
+    )
 
 
 def _gather(turn: Turn, entry: Entry, facts: Iterable[JobFact]) -> _Past:
@@ -165,6 +204,7 @@ def _leave_ended(turn: Turn, entry: Entry, past: _Past, fact: JobFact) -> None:
 def _follow_on(turn: Turn, entry: Entry, past: _Past, fact: JobFact) -> None:
     run = Run(fact.run, taken_m=turn.monotonic, attempt=fact.attempt, late=True, adopted=True)
     run.failed_jobs = [earlier.ref for earlier in past.jobs[fact.run][:-1]]
+    run.done = [account.attempt_of(earlier) for earlier in past.jobs[fact.run][:-1]]
     entry.runs[run.id] = run
     if run.by_schedule and run.id.due > entry.cursor:
         entry.open[run.id] = None
@@ -182,6 +222,7 @@ def _wait_on(turn: Turn, entry: Entry, past: _Past, run_id: RunId, row: WaitingR
     run = Run(run_id, taken_m=turn.monotonic, late=True, attempt=row.attempt)
     run.delay(_DELAYED_BY.get(row.reason, DelayCause.RESTART))
     run.failed_jobs = [fact.ref for fact in past.jobs.get(run_id, ())]
+    run.done = [account.attempt_of(fact) for fact in past.jobs.get(run_id, ())]
     entry.runs[run_id] = run
     if row.attempt > 1 and row.reason in (Reason.RETRYING, Reason.LAUNCHING):
         run.stage, run.reason = Stage.RETRYING, Reason.RETRYING
@@ -213,6 +254,7 @@ def _mark_lost(turn: Turn, entry: Entry, past: _Past, run_id: RunId) -> None:
         attempt, ref, stage = past.waiting[run_id].attempt, None, Stage.ASKING
     run = Run(run_id, taken_m=turn.monotonic, stage=stage, attempt=attempt, ref=ref, late=True)
     run.failed_jobs = [fact.ref for fact in past.jobs.get(run_id, ())]
+    run.done = [account.attempt_of(fact) for fact in past.jobs.get(run_id, ())]
     entry.runs[run_id] = run
     how, reason = _how_it_went(entry, run_id.due)
     life.end(turn, entry, run, how, reason, answered=True)

@@ -1,6 +1,6 @@
 """An attempt has failed: the run ends, or its next attempt waits."""
 
-from evenkeel.core.schedule import life, tell, trouble
+from evenkeel.core.schedule import account, life, tell, trouble
 from evenkeel.core.schedule.entry import Entry
 from evenkeel.core.schedule.run import Run, Stage
 from evenkeel.core.schedule.turn import Turn
@@ -25,10 +25,12 @@ def failed(turn: Turn, entry: Entry, run: Run, fact: JobFact, reason: RunReason)
     if fact.ref.uid:
         run.failed_jobs.append(fact.ref)
     trouble.let_go(turn, entry, run)
-    run.attempt += 1
     failed_at = turn.second if fact.finished is None else fact.finished
+    run.done = list(account.attempts_of(run, finished=failed_at, reason=reason))
+    run.attempt += 1
     delay_s = retry_delay_s(entry.retry, run.attempt)
-    life.wait(turn, entry, run, Stage.RETRYING, reason, failed_at=failed_at)
+    due_at = max(turn.now, failed_at + delay_s)
+    life.wait(turn, entry, run, Stage.RETRYING, reason, failed_at=failed_at, due_at=due_at)
     cause, shown = run.cause, tell.why(reason, fact.message, run.cause)
     run.begin_attempt()  # shown above; of the next Job nothing is known yet
     turn.retry_later(run, delay_s=min(delay_s, failed_at + delay_s - turn.now))

@@ -6,7 +6,7 @@ from evenkeel import rfc3339
 from evenkeel.core.agenda import UnwantedExpired
 from evenkeel.core.effects import Observed, RunDelayed
 from evenkeel.core.messages import CreateResult, PutBack, Unanswered
-from evenkeel.core.schedule import backoff, history, jobs, life, template, trouble
+from evenkeel.core.schedule import account, backoff, history, jobs, life, template, trouble
 from evenkeel.core.schedule.entry import Entry, Trouble
 from evenkeel.core.schedule.run import Run, Stage
 from evenkeel.core.schedule.turn import Turn
@@ -87,9 +87,13 @@ def _created(turn: Turn, entry: Entry, run: Run, message: CreateResult) -> None:
         turn.emit(RunDelayed(delay_s, run.delayed_by))
         if message.verdict is Verdict.CREATED and not run.late:
             turn.emit(Observed("lateness", delay_s))
+    if ours:
+        run.sent_at = message.sent_at
     if run.stage is not Stage.RUNNING:  # the watch may have told of it first
         run.ref = message.ref
-        life.running(turn, entry, run, sent_at=message.sent_at)
+        life.running(turn, entry, run)
+    elif ours:  # when it was sent, the watch could not tell
+        account.run_began(turn, entry, run)
     turn.event(entry, EventReason.SUCCESSFUL_CREATE, f"Created job {message.ref.name}")
     if message.marks_lost:
         _follow_by_name(turn, entry, run, message)

@@ -4,7 +4,7 @@ The index says what is due soon; a schedule that is new or has changed is looked
 here: what happens at a run's instant (`start`), and what nobody launched in time (`late`).
 """
 
-from evenkeel.core.schedule import late, life
+from evenkeel.core.schedule import account, late, life
 from evenkeel.core.schedule.entry import Entry
 from evenkeel.core.schedule.turn import Turn
 from evenkeel.model import Instant, RunState
@@ -41,8 +41,9 @@ def retire_timing(turn: Turn, entry: Entry, *, refused: bool = False) -> None:
     """The timing in force ends now: reckon with what was due by it, withdraw the rest. `refused`:
     an edit had put an end to it already, and this one mends that."""
     now = turn.second
-    if entry.skipped_as:
-        pass_over(turn, entry, reason=entry.skipped_as)
+    skipped_as = entry.skipped_as
+    if skipped_as:
+        pass_over(turn, entry, reason=skipped_as)
     elif refused:
         # Launched now, they would run by a timing that the user has replaced twice.
         for run in late.taken(entry):
@@ -55,6 +56,9 @@ def retire_timing(turn: Turn, entry: Entry, *, refused: bool = False) -> None:
         late.withdraw_future_runs(turn, entry)
         _stand_in_waiting(turn, entry)
     entry.rewind(max(now, entry.mark or 0))
+    if skipped_as:  # it goes on: what was passed over has its verdict
+        account.closed(turn, entry, skipped_as)
+        account.opened(turn, entry, skipped_as)
 
 
 def pass_over(turn: Turn, entry: Entry, *, reason: Reason) -> None:

@@ -71,6 +71,16 @@ class Unwanted:
     """The Job is deleted as soon as this revision of the status, which tells the end, is stored."""
 
 
+@dataclass(frozen=True, slots=True)
+class Past:
+    """An instant that was over before it was asked for."""
+
+    instant: Instant
+    missed_unless_known: bool
+    """It was asked for just now. Otherwise an earlier process has given it its verdict, unless that
+    process ended in between: only a ledger that has no row of it tells so."""
+
+
 @dataclass(slots=True)
 class Backoff:
     """The pause between creates of a schedule whose creates are held back."""
@@ -96,10 +106,14 @@ class Storing:
     """Of the status as it stands; each change is one more."""
     written: int = 0
     """The revision that is known to be stored."""
-    sent: tuple[int, Instant] = (0, 0)
-    """Revision and mark of the document taken last."""
+    sent: tuple[int, Instant, Instant] = (0, 0, 0)
+    """Revision, mark and told mark of the document taken last."""
     stored_mark: Instant = 0
     """The mark of the status that is known to be stored."""
+    tells_timing: bool = False
+    """The status that is known to be stored tells of a timing."""
+    told_mark: Instant = 0
+    """What `Entry.told_mark` was when that status was taken."""
     told_generation: int = 0
     """The newest spec of which a status is stored, or was asked to be stored before others."""
     shown_from_m: float = 0.0
@@ -131,6 +145,8 @@ class Entry:
     suspended_since: Instant | None = None
     pause: Pause | None = None
     placed: Placed | None = None
+    asked_past: Past | None = None
+    """The ledger is being asked about an instant of `at` that is over."""
     place_afresh: bool = False
     """It was off for longer than placement.keepOnResume: its phase is chosen anew."""
 
@@ -257,6 +273,16 @@ class Entry:
             self.mark = reached
         self.settled_mark = max(self.settled_mark, min(self.mark, int(now)))
         return self.mark
+
+    @property
+    def told_mark(self) -> Instant:
+        """Every due time up to here was told of as a run or within a span. The mark itself passes
+        runs that are announced, of which nothing is told before they have begun."""
+        reached = self.mark or 0
+        for run in self.runs.values():
+            if run.by_schedule and run.told is None:
+                reached = min(reached, run.id.due - 1)
+        return reached
 
     def pull_mark_back(self, to: Instant) -> None:
         """A run that was announced ahead is withdrawn: what is due after this is open again."""

@@ -3,7 +3,7 @@
 `accept` calls it with each accepted spec; how a pause begins, `pause` says.
 """
 
-from evenkeel.core.schedule import due, late, life
+from evenkeel.core.schedule import account, due, late, life
 from evenkeel.core.schedule.entry import Entry
 from evenkeel.core.schedule.run import Run, Stage
 from evenkeel.core.schedule.turn import Turn
@@ -34,6 +34,7 @@ def _suspend(turn: Turn, entry: Entry) -> None:
     for run in [run for run in entry.runs.values() if _has_not_begun(run)]:
         life.end(turn, entry, run, RunState.SKIPPED, Reason.SUSPENDED)
     entry.queue.clear()
+    account.opened(turn, entry, Reason.SUSPENDED)
 
 
 def _has_not_begun(run: Run) -> bool:
@@ -53,6 +54,7 @@ def end_pause(turn: Turn, entry: Entry, *, why: str) -> None:
 def _go_on(turn: Turn, entry: Entry, *, reason: Reason) -> None:
     """What passed while nothing was launched is one span, and never runs; retries go on."""
     due.pass_over(turn, entry, reason=reason)
+    account.closed(turn, entry, reason)
     for run in entry.runs.values():
         if run.stage is Stage.RETRYING:
             turn.retry_later(run, delay_s=run.retry_m - turn.monotonic)

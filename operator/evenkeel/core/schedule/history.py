@@ -6,6 +6,7 @@ process after a crash would find neither and launch the run again.
 
 from evenkeel.core.effects import DeleteJob, WriteStatus
 from evenkeel.core.messages import StatusWritten
+from evenkeel.core.schedule import account
 from evenkeel.core.schedule.entry import Entry, FinishedJob
 from evenkeel.core.schedule.run import Run
 from evenkeel.core.schedule.turn import Turn
@@ -22,9 +23,11 @@ HISTORY = "history"
 def status_written(turn: Turn, entry: Entry, message: StatusWritten) -> None:
     """The status of this revision is stored: what waited for that may be deleted."""
     entry.storing.written = max(entry.storing.written, message.revision)
-    revision, mark = entry.storing.sent
+    revision, mark, told_mark = entry.storing.sent
     if message.revision >= revision:
-        entry.storing.stored_mark = mark
+        entry.storing.stored_mark, entry.storing.told_mark = mark, told_mark
+        entry.storing.tells_timing = entry.timing is not None
+    account.status_stored(turn, entry, message.revision)
     if entry.storing.revision > entry.storing.written:
         turn.emit(WriteStatus(entry.uid))
     if entry.to_delete or entry.finished_jobs:

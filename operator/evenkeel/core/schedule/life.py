@@ -9,15 +9,15 @@ from collections import deque
 from dataclasses import replace
 
 from evenkeel.core.agenda import Start, UnwantedExpired
-from evenkeel.core.effects import Launch, Prepare, RunBegan, RunEnded, SpanEnded, Withdraw
-from evenkeel.core.schedule import expect, history, pause, tell, trouble
+from evenkeel.core.effects import Launch, Prepare, RunEnded, SpanEnded, Withdraw
+from evenkeel.core.schedule import account, expect, history, pause, tell, trouble
 from evenkeel.core.schedule.entry import Entry, Unwanted
 from evenkeel.core.schedule.missed import Span
 from evenkeel.core.schedule.run import Run, Stage
 from evenkeel.core.schedule.turn import Turn
 from evenkeel.model import Instant, RunId, RunState
 from evenkeel.reasons import DelayCause, Reason, RunReason
-from evenkeel.resource.record import RecentRun
+from evenkeel.resource.record import RecentRun, ToldSpan
 
 UNSEEN_S = 1.0
 """A due time that is taken up so long after it had nobody who looked: runs are taken up ahead."""
@@ -29,7 +29,7 @@ ROOM_PAUSE_S = 1.0
 def open_run(turn: Turn, entry: Entry, due: Instant, *, late: bool = False) -> Run:
     """Take a due time up: from here on it is a run that awaits a verdict."""
     wait_s = max(0.0, due - turn.now)
-    run = Run(RunId(entry.uid, due), taken_m=turn.monotonic + wait_s, late=late)
+    run = Run(RunId(entry.uid, due), taken_m=turn.monotonic + wait_s, taken_at=turn.now, late=late)
     if late or turn.now - due >= UNSEEN_S:
         run.delay(DelayCause.RESTART)
     entry.runs[run.id] = run
@@ -96,6 +96,7 @@ def wait(
     reason: RunReason,
     *,
     failed_at: Instant | None = None,
+    due_at: float | None = None,
 ) -> None:
     """The run stands in `waiting`, and the mark may pass it; or not, where that is full."""
     run.move(stage)
@@ -106,9 +107,10 @@ def wait(
         del entry.open[run.id]
     _remember(entry, run, run.state, finished=failed_at)
     turn.dirty(entry)
+    account.run_waits(turn, entry, run, reason, due_at=due_at)
 
 
-def running(turn: Turn, entry: Entry, run: Run, *, sent_at: float | None = None) -> None:
+def running(turn: Turn, entry: Entry, run: Run) -> None:
     """The Job exists."""
     if run.prepared and not run.creating:  # by another process: what was rendered is waste
         turn.emit(Withdraw(run.id, run.attempt))
@@ -116,7 +118,9 @@ def running(turn: Turn, entry: Entry, run: Run, *, sent_at: float | None = None)
         run.move(Stage.CREATING)
     run.move(Stage.RUNNING)
     run.prepared = False
+    run.begun = True
     run.reason = None
+    run.told = (run.state, "", run.attempt)
     run.announced, run.announced_at = 0, None
     entry.open.pop(run.id, None)
     if run.by_schedule:
@@ -125,8 +129,7 @@ def running(turn: Turn, entry: Entry, run: Run, *, sent_at: float | None = None)
     _remember(entry, run, RunState.RUNNING)
     turn.dirty(entry)
     run.shown = entry.storing.revision
-    name = run.ref.name if run.ref else ""
-    turn.emit(RunBegan(run.id, entry.key, run.attempt, name, sent_at))
+    account.run_began(turn, entry, run)
 
 
 def end(
@@ -181,6 +184,9 @@ def end(
         finished=finished,
         message=message,
         cause=run.cause if how is RunState.FAILED else None,
+        taken_at=run.taken_at,
+        attempts=account.attempts_of(run, finished=finished, reason=reason or ""),
+        revision=entry.storing.revision,
     )
     _count(turn, entry, run, how, finished, lasted_s)
     history.keep_those_of(entry, run, how, finished)
@@ -205,10 +211,20 @@ def end_span(turn: Turn, entry: Entry, span: Span, how: RunState, reason: Reason
 
 def _end_span(turn: Turn, entry: Entry, span: Span, how: RunState, reason: Reason) -> None:
     entry.record.count(how, span.count)
-    ended = SpanEnded(entry.uid, entry.key, span.first, span.last, span.count, how, reason)
+    entry.record.tell_span(ToldSpan(span.first, span.last, span.count, how, reason))
+    turn.dirty(entry)
+    ended = SpanEnded(
+        entry.uid,
+        entry.key,
+        span.first,
+        span.last,
+        span.count,
+        how,
+        reason,
+        revision=entry.storing.revision,
+    )
     turn.emit(ended)
     tell.span_ended(turn, entry, ended)
-    turn.dirty(entry)
 
 
 def call_back(turn: Turn, entry: Entry) -> None:

@@ -1,10 +1,11 @@
 """A schedule pauses itself after so many failed runs in a row. How a pause ends, `halt` says."""
 
 from evenkeel import rfc3339
+from evenkeel.core.schedule import account
 from evenkeel.core.schedule.entry import Entry
 from evenkeel.core.schedule.turn import Turn
 from evenkeel.model import Instant
-from evenkeel.reasons import ConditionReason, ConditionType, EventReason
+from evenkeel.reasons import ConditionReason, ConditionType, EventReason, Reason
 from evenkeel.resource.record import Pause
 
 
@@ -22,6 +23,7 @@ def begin(turn: Turn, entry: Entry, due: Instant) -> None:
         "to go on"
     )
     entry.pause = Pause(turn.second, "evenkeel", reason)
+    account.opened(turn, entry, Reason.PAUSED)
     if entry.schedule is not None and not entry.schedule.suspend:
         turn.condition(entry, ConditionType.ACTIVE, "False", ConditionReason.PAUSED, reason)
     turn.event(entry, EventReason.PAUSED, reason, warning=True)

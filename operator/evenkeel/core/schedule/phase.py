@@ -7,7 +7,7 @@ which looks at all the other schedules, and written to the status; times follow 
 from dataclasses import replace
 
 from evenkeel.balance import Move, slot_of
-from evenkeel.core.schedule import due
+from evenkeel.core.schedule import account, due
 from evenkeel.core.schedule.entry import Entry
 from evenkeel.core.schedule.turn import Turn
 from evenkeel.errors import BadField
@@ -60,7 +60,7 @@ def change(turn: Turn, entry: Entry, placed: Placed) -> None:
     entry.placed = placed
     entry.place_afresh = False
     compile_in_force(entry)
-    turn.dirty(entry)
+    account.timing_began(turn, entry)
 
 
 def move(turn: Turn, entry: Entry, move: Move, sentence: str) -> None:

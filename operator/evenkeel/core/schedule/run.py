@@ -7,7 +7,17 @@ which `state_of` derives. A step that is not in the table is a defect of ours: `
 import enum
 from dataclasses import dataclass, field
 
-from evenkeel.model import BY_SCHEDULE, Cause, Instant, JobFact, JobRef, JobState, RunId, RunState
+from evenkeel.model import (
+    BY_SCHEDULE,
+    Attempt,
+    Cause,
+    Instant,
+    JobFact,
+    JobRef,
+    JobState,
+    RunId,
+    RunState,
+)
 from evenkeel.reasons import DelayCause, Reason, RunReason
 
 
@@ -93,6 +103,16 @@ class Run:
     """The revision of the status that announces its create; 0: none does."""
     announced_at: Instant | None = None
     """When it was announced, where that was not before its due time."""
+    taken_at: float | None = None
+    """When it was taken up, by the wall clock. None: an earlier process did so."""
+    sent_at: float | None = None
+    """When the create of this attempt was sent. None: it was not, or an earlier process did so."""
+    begun: bool = False
+    """The Job of this attempt exists, or did."""
+    done: list[Attempt] = field(default_factory=list)
+    """The attempts that have failed."""
+    told: tuple[RunState, str, int] | None = None
+    """What the ledger is told of it: state, reason, attempt. None: nothing yet."""
     shown: int = 0
     """The revision of the status that first says that its Job exists."""
     was_held: bool = False
@@ -149,7 +169,8 @@ class Run:
     def begin_attempt(self) -> None:
         """Forget what is true of the Job of the attempt before."""
         self.was_held = self.deleting = self.adopted = self.pod_started = self.asked = False
-        self.disowned = False
+        self.disowned = self.begun = False
+        self.sent_at = None
         self.started = self.job_state = self.cause = self.failed = None
         # The next Job may begin in the same second.
         self.pending_since = self.waiting_since_m = None

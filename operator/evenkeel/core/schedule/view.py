@@ -28,7 +28,7 @@ def take_document(entry: Entry, *, now: float) -> Document:
     """The status to be stored now."""
     entry.reach_mark(now)
     _say_whether_ended(entry, now=now)
-    entry.storing.sent = (entry.storing.revision, entry.mark or 0)
+    entry.storing.sent = (entry.storing.revision, entry.mark or 0, entry.told_mark)
     return document(entry, now=now)
 
 
