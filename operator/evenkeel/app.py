@@ -13,9 +13,9 @@
     core/scheduler  State + step(now) -> effects
          | Launch, WriteStatus, DeleteJob, KubeEvent, ...
          |
-    kube/launcher   kube/status_sync   kube/errands   kube/events
-         |  each asks kube/gate and kube/places whether it may send
-    kube/api        the API server: kube/client, or the simulator's
+    kube/launcher   kube/status_sync   kube/errands   kube/events     ledger/sync
+         |  each asks kube/gate and kube/places whether it may send       |
+    kube/api        the API server: kube/client, or the simulator's    ledger/store
 
 `_carry_out` below is the whole list of what the scheduler can want. `process` adds what an operator
 needs around it: credentials, kopf's thread, probes, signals.
@@ -27,11 +27,10 @@ from collections.abc import Callable
 from typing import Any
 
 from evenkeel import clock as clocks
-from evenkeel import rfc3339
+from evenkeel import gauges, run_lines
 from evenkeel.clock import Clock
 from evenkeel.core import effects
 from evenkeel.core.messages import Ask, JobsSilent, Message
-from evenkeel.core.schedule import tell
 from evenkeel.core.scheduler import Scheduler
 from evenkeel.errors import Busy
 from evenkeel.kube.api import Api
@@ -42,9 +41,12 @@ from evenkeel.kube.jobs import jobs_reflectors
 from evenkeel.kube.launcher import Launcher
 from evenkeel.kube.pruner import Pruner
 from evenkeel.kube.status_sync import StatusSync
+from evenkeel.ledger.minutes import Picture
+from evenkeel.ledger.sync import LedgerSync, OpenStore
+from evenkeel.ledger.upkeep import Present
 from evenkeel.log import log
 from evenkeel.loop import Loop
-from evenkeel.model import RunState, WatchRestart
+from evenkeel.model import WatchRestart
 from evenkeel.settings import Settings
 from evenkeel.web.health import READY_WITHIN_S
 from evenkeel.web.metrics import Metrics
@@ -56,6 +58,9 @@ CREATES_END_S = 10.0
 WRITES_END_S = 8.0
 """At a shutdown statuses and deletions get this long, after the creates."""
 
+ROWS_END_S = 5.0
+"""At a shutdown the rows of the ledger get this long, after the statuses that tell of them."""
+
 PICTURE_S = 5.0
 """The greatest age of the picture of the load that /metrics shows."""
 
@@ -65,15 +70,21 @@ LISTEN_S = 5.0
 COMPLAINT_S = 60.0
 """One sentence a minute of each kind: an API server that is away must not fill a disk."""
 
-_LEVELS = {RunState.SUCCEEDED: "debug", RunState.MISSED: "warning"}
-
 
 class Operator:
     """The parts, joined. The simulator builds it on an `Api` and a `Clock` of its own."""
 
     def __init__(
-        self, api: Api, clock: Clock, settings: Settings, metrics: Metrics | None = None
+        self,
+        api: Api,
+        clock: Clock,
+        settings: Settings,
+        metrics: Metrics | None = None,
+        open_store: OpenStore | None = None,
+        *,
+        process: str = "",
     ) -> None:
+        """Without `open_store` there is no ledger. `process` names this process in it."""
         self.settings = settings
         self.clock = clock
         self.metrics = metrics or Metrics(monotonic=clock.monotonic)
@@ -150,9 +161,27 @@ class Operator:
         self.schedule_metrics = ScheduleMetrics(
             self.scheduler.state, metrics, clock, settings.metrics_schedules
         )
-        self._register_gauges()
         self._picture = self.scheduler.state.load.distribution(int(clock.now()))
         metrics.distribution(lambda: self._picture)
+        self.ledger = LedgerSync(
+            open_store,
+            inbox,
+            clock,
+            settings,
+            self._present(),
+            process=process,
+            picture=self._minute,
+            observe=metrics.observed,
+        )
+        gauges.register_scheduler(metrics, self.scheduler, self.schedule_metrics)
+        gauges.register_writers(
+            metrics,
+            launcher=self.launcher,
+            status_sync=self.status_sync,
+            events=self.events,
+            ledger=self.ledger,
+        )
+        gauges.register_watches(metrics, clock, jobs=self.jobs, pruner=self.pruner)
 
     async def ask(self, question: Callable[[Ask], Message]) -> Any:
         """Ask the scheduler, and wait for its answer. Busy when its inbox is full."""
@@ -172,6 +201,7 @@ class Operator:
             "status sync": self.status_sync.sizes(),
             "errands": self.errands.sizes(),
             "events": self.events.sizes(),
+            "ledger": self.ledger.sizes(),
         }
         for reflector in self.jobs:
             for what, number in reflector.listener.sizes().items():
@@ -206,6 +236,7 @@ class Operator:
                 self.pruner.run(),
                 self.status_sync.run(),
                 self.events.run(),
+                self.ledger.run(),
                 self._listen_to_watches(),
                 self._picture_the_load(),
                 self._become_ready(),
@@ -245,18 +276,23 @@ class Operator:
             self.status_sync.flush(within_s=WRITES_END_S),
             self.errands.finish(within_s=WRITES_END_S),
         )
+        while len(scheduler.inbox):  # the ledger is told what these statuses tell of
+            for effect in scheduler.step(self.clock.now(), self.clock.monotonic()).effects:
+                self.ledger.take(effect)
+        rows = await self.ledger.flush(within_s=ROWS_END_S)
         unanswered = sum(
             run.creating
             for entry in scheduler.state.entries.values()
             for run in entry.runs.values()
         )
-        if unwritten or unanswered:
+        if unwritten or unanswered or rows:
             # No harm, but whoever reads these statuses meanwhile should know that they are old.
             log(
                 "left to the next process",
                 level="warning",
                 statuses=unwritten,
                 creates=unanswered,
+                ledger_rows=rows,
             )
 
     async def _listen_to_watches(self) -> None:
@@ -321,11 +357,27 @@ class Operator:
             case effects.ReadSchedule():
                 self.errands.read_schedule(effect)
             case effects.RunBegan():
-                self._run_began(effect)
-            case effects.RunEnded():
-                self._run_ended(effect)
-            case effects.SpanEnded():
-                self._span_ended(effect)
+                self.ledger.take(effect)
+                run_lines.began(effect)
+            case effects.RunEnded(key=key, state=state, reason=reason):
+                self.ledger.take(effect)
+                self.metrics.ended(_namespace(key), state, reason, 1)
+                run_lines.ended(effect)
+            case effects.SpanEnded(key=key, state=state, reason=reason, count=count):
+                self.ledger.take(effect)
+                self.metrics.ended(_namespace(key), state, reason, count)
+                run_lines.span_ended(effect)
+            case (
+                effects.ScheduleKnown()
+                | effects.TimingBegan()
+                | effects.RunWaits()
+                | effects.SpanOpened()
+                | effects.SpanClosed()
+                | effects.StatusTold()
+                | effects.ScheduleEnded()
+                | effects.AskLedger()
+            ):
+                self.ledger.take(effect)
             case effects.Observed(metric=metric, value=value):
                 self.metrics.observed(metric, value)
             case effects.RunDelayed(delay_s=delay_s, cause=cause):
@@ -339,41 +391,6 @@ class Operator:
                 if not ask.done():
                     ask.set_result(value)
 
-    def _run_began(self, began: effects.RunBegan) -> None:
-        log(
-            "run began",
-            level="debug",
-            schedule=began.key,
-            due=rfc3339.show(began.run.due),
-            attempt=began.attempt,
-            job=began.job,
-        )
-
-    def _run_ended(self, ended: effects.RunEnded) -> None:
-        self.metrics.ended(_namespace(ended.key), ended.state, ended.reason, 1)
-        log(
-            f"run {ended.state}",
-            level=_LEVELS.get(ended.state, "info"),
-            schedule=ended.key,
-            due=rfc3339.show(ended.run.due),
-            reason=ended.reason or "",
-            attempt=ended.attempt if ended.job else "",
-            job=ended.job,
-            **tell.fields(ended.cause),
-        )
-
-    def _span_ended(self, ended: effects.SpanEnded) -> None:
-        self.metrics.ended(_namespace(ended.key), ended.state, ended.reason, ended.count)
-        log(
-            f"runs {ended.state}",
-            level=_LEVELS.get(ended.state, "info"),
-            schedule=ended.key,
-            due=rfc3339.show(ended.first),
-            until=rfc3339.show(ended.last),
-            count=ended.count,
-            reason=ended.reason,
-        )
-
     def _complain(self, what: str, sentence: str) -> None:
         """Say what does not work, without saying it a thousand times."""
         now = self.clock.monotonic()
@@ -385,64 +402,25 @@ class Operator:
         self.metrics.watch_restarts.labels(why.value).inc()
         self._complain("watch of jobs begun anew", sentence)
 
-    def _register_gauges(self) -> None:
-        """Numbers that are read when somebody scrapes."""
-        gauge, state, clock = self.metrics.gauge, self.scheduler.state, self.clock
-        self.metrics.gauges(
-            "evenkeel_schedules", "Schedules by state", "state", state.schedules_by_state
+    def _present(self) -> Present:
+        """What the ledger asks the scheduler, between two steps."""
+        scheduler, state = self.scheduler, self.scheduler.state
+        return Present(
+            known=scheduler.known,
+            exists=lambda uid: state.knows(uid) > 0,
+            schedules=lambda: tuple(state.entries),
+            launched=scheduler.launched,
+            ready=lambda: scheduler.ready,
         )
-        gauge(
-            "evenkeel_schedule_metrics_left_out",
-            "1 where there are too many schedules for metrics that name them",
-            lambda: self.schedule_metrics.left_out,
-        )
-        gauge("evenkeel_index_runs", "Runs in the index", lambda: state.statistics.index_runs)
-        gauge(
-            "evenkeel_runs_running",
-            "Runs whose Job exists and has not ended",
-            lambda: state.census.running,
-        )
-        gauge(
-            "evenkeel_runs_waiting",
-            "Runs queued, held or between attempts",
-            lambda: state.census.waiting,
-        )
-        gauge(
-            "evenkeel_inbox_messages",
-            "Messages not yet read",
-            lambda: len(self.scheduler.inbox),
-        )
-        gauge("evenkeel_creates_in_flight", "Creates under way", lambda: self.launcher.creating)
-        gauge(
-            "evenkeel_status_waiting",
-            "Statuses not yet written",
-            lambda: self.status_sync.waiting,
-        )
-        gauge(
-            "evenkeel_status_failing",
-            "Statuses whose last write failed",
-            lambda: self.status_sync.failing,
-        )
-        gauge(
-            "evenkeel_status_oldest_seconds",
-            "Since the oldest change that no stored status tells of",
-            lambda: self.status_sync.oldest_s,
-        )
-        gauge("evenkeel_events_waiting", "Events not yet sent", lambda: self.events.waiting)
-        gauge(
-            "evenkeel_watch_silence_seconds",
-            "Since the Jobs watch was last heard",
-            lambda: max(reflector.silence_s for reflector in self.jobs),
-        )
-        gauge(
-            "evenkeel_schedules_silence_seconds",
-            "Since all ScheduledJobs were last listed",
-            lambda: clock.now() - self.pruner.heard_at,
-        )
-        gauge(
-            "evenkeel_clock_skew_seconds",
-            "The API server's clock minus ours, as far as its whole seconds tell",
-            lambda: self.pruner.clock_skew_s,
+
+    def _minute(self) -> Picture:
+        """What the ledger keeps of the present minute beside what happens in it."""
+        state, picture = self.scheduler.state, self._picture
+        return Picture(
+            load=picture.slots[0],
+            score=picture.distribution_score,
+            active=state.census.running,
+            index_runs=state.statistics.index_runs,
         )
 
 

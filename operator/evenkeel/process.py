@@ -7,6 +7,8 @@ and statuses unwritten.
 
 import asyncio
 import math
+import os
+import platform
 import resource
 import signal
 from collections.abc import AsyncIterator, Callable
@@ -25,6 +27,9 @@ from evenkeel.kube.listener import ScheduleListener
 from evenkeel.kube.reviews import Reviews
 from evenkeel.kube.schedule_watch import ScheduleWatch
 from evenkeel.kube.surroundings import check_surroundings
+from evenkeel.ledger import open_store, where
+from evenkeel.ledger.first_try import FirstTry
+from evenkeel.ledger.opening import NONE
 from evenkeel.log import log
 from evenkeel.settings import Settings
 from evenkeel.web import schedule_metrics
@@ -81,6 +86,31 @@ async def _review(reviews: Reviews, token: str) -> Decision:
     return Decision.ALLOWED if allowed else Decision.REFUSED
 
 
+async def _begin_ledger(settings: Settings, stack: AsyncExitStack) -> FirstTry | None:
+    """Say what is kept where, and begin to open the store; None: there is none."""
+    url = where.url_of(settings)
+    if url == NONE:
+        asked = settings.store_url == NONE
+        log(
+            "ledger",
+            level="info" if asked else "warning",
+            store=NONE,
+            keeps="nothing but what the status of each ScheduledJob tells",
+            why="" if asked else f"{where.data_folder(settings)} cannot be written",
+        )
+        return None
+    log(
+        "ledger",
+        store=where.shown(url),
+        keeps=f"each run for {settings.store_retention_days:g} days, at most "
+        f"{settings.store_retention_runs} of one schedule, and counts of older ones",
+    )
+    first_try = FirstTry(partial(open_store, url))
+    stack.push_async_callback(first_try.close)
+    await first_try.begin()
+    return first_try
+
+
 @asynccontextmanager
 async def operating(kubeconfig: Path | None, settings: Settings) -> AsyncIterator[Operator]:
     """A running operator. Leaving the context ends it at once; call `stop` and await `ended` first
@@ -120,10 +150,12 @@ async def operating(kubeconfig: Path | None, settings: Settings) -> AsyncIterato
             )
         )
         log("listening", address=health.address, zone_data=zone_data_version())
+        ledger = await _begin_ledger(settings, stack)
         await watch.wait_until_installed(settings.namespaces)
         served = await check_surroundings(api, settings.namespaces)
         settings = settings.model_copy(update={"namespaces": served})
-        operator = Operator(api, clock, settings, metrics)
+        process = f"{platform.node()}-{os.getpid()}"
+        operator = Operator(api, clock, settings, metrics, ledger, process=process)
         for sentence in settings.warnings():
             log("setting", level="warning", sentence=sentence)
         inbox = operator.scheduler.inbox

@@ -24,8 +24,16 @@ _GROUPED = {
     "placement_duration": "placement",
     "placement_keep_on_resume_s": "placement",
     "metrics_schedules": "metrics",
+    "store_url": "store",
+    "store_retention_days": "store",
+    "store_retention_runs": "store",
+    "store_max_size": "store",
+    "store_buffer": "store",
 }
 """The settings that stand in a mapping of the file, and the name of that mapping."""
+
+
+_UNITS = ("", "Ki", "Mi", "Gi", "Ti")
 
 
 def _name_in_file(field: str) -> str:
@@ -140,6 +148,43 @@ class Settings(pydantic.BaseModel):
     )
     """Whether /metrics/schedules shows metrics that name schedules. With Auto only up to 5,000
     schedules: of more, these series would be most of what a Prometheus holds."""
+
+    data: str = ""
+    """The data directory. Empty: $XDG_STATE_HOME/evenkeel, or ~/.local/state/evenkeel."""
+
+    store_url: str = ""
+    """Where the ledger is kept: sqlite:///path/to/file.db, postgresql://user@host/database, or
+    none. Empty: evenkeel.db in the data directory where that can be written, else none."""
+
+    store_retention_days: float = pydantic.Field(default=30, gt=0, le=36_500)
+    """The ledger keeps the row of each run for so long; then it counts the runs of each day."""
+
+    store_retention_runs: int = pydantic.Field(default=1000, ge=1, le=1_000_000)
+    """The ledger keeps at most so many rows of one schedule: a schedule of every ten seconds must
+    not push the weekly one out."""
+
+    store_max_size: int = pydantic.Field(
+        default=2**30,
+        ge=2**20,
+        le=2**50,
+        json_schema_extra={"type": ["integer", "string"], "pattern": "^[0-9]+([KMGT]i)?$"},
+    )
+    """From this size on, in bytes, the oldest rows of the ledger are counted by day, too."""
+
+    store_buffer: int = pydantic.Field(default=50_000, ge=1000, le=10_000_000)
+    """Most rows that wait for a store that is away, about a kilobyte each. Beyond it the oldest are
+    dropped, and the ledger says later of which due times nothing is recorded."""
+
+    @pydantic.field_validator("store_max_size", mode="before")
+    @classmethod
+    def _in_bytes(cls, value: object) -> object:
+        """People write sizes as Kubernetes does."""
+        if not isinstance(value, str):
+            return value
+        found = re.fullmatch(r"([0-9]{1,15})(Ki|Mi|Gi|Ti)?", value.strip())
+        if found is None:
+            raise ValueError("write a size, such as 1Gi")
+        return int(found[1]) * 1024 ** _UNITS.index(found[2] or "")
 
     @pydantic.field_validator("metrics_schedules", mode="before")
     @classmethod

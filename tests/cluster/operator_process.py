@@ -65,7 +65,8 @@ class OperatorProcess:
             str(PROGRAM), "run", "--kubeconfig", str(kubeconfig), "--health-listen", "127.0.0.1:0",
             "--log-format", "json", *flags,
         ]  # fmt: skip
-        self._environment = environment(settings or {})
+        data = {"DATA": str(directory / f"{name}-data")}
+        self._environment = environment(data | dict(settings or {}))
         self._process: subprocess.Popen[bytes] | None = None
         self._began_at = 0  # in the log, which all processes of this one write to
 

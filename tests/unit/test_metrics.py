@@ -9,6 +9,7 @@ from prometheus_client import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
 from evenkeel.balance import LoadMap, Member
+from evenkeel.ledger.trouble import ErrorKind
 from evenkeel.model import (
     ENDED,
     Cron,
@@ -33,6 +34,8 @@ LABELS: dict[str, tuple[str, Iterable[str]]] = {
     "evenkeel_status_writes": ("outcome", WriteOutcome),
     "evenkeel_watch_restarts": ("reason", WatchRestart),
     "scheduler_placements": ("type", PLACEMENTS),
+    "evenkeel_ledger_errors": ("kind", ErrorKind),
+    "evenkeel_ledger_refused_rows": ("reason", ("illegal", "bad")),
 }
 """Every family that has a label, and all values that the label can have."""
 

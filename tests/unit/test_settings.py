@@ -57,6 +57,11 @@ IN_A_MAPPING = {
     "placement_duration": ("duration", "Ignore"),
     "placement_keep_on_resume_s": ("keepOnResume", 60),
     "metrics_schedules": ("schedules", "Off"),
+    "store_url": ("url", "none"),
+    "store_retention_days": ("retentionDays", 7),
+    "store_retention_runs": ("retentionRuns", 50),
+    "store_max_size": ("maxSize", "512Mi"),
+    "store_buffer": ("buffer", 2000),
 }
 
 
@@ -76,7 +81,23 @@ def test_a_mapping_whose_lines_are_all_commented_out_is_as_if_it_were_not_there(
     assert load(file=path, environment={}) == Settings(grace_s=40)
 
 
+SIZES = {"1Gi": 2**30, "5Mi": 5 * 2**20, "2097152": 2**21, " 2048Ki ": 2**21, "1Ti": 2**40}
+
+
+@pytest.mark.parametrize(("text", "number"), SIZES.items())
+def test_a_size_is_written_as_kubernetes_does_or_in_bytes(text, number):
+    assert Settings(store_max_size=text).store_max_size == number
+
+
 BAD = {
+    "a size with another unit": ("store: {maxSize: 1GB}", ["store.maxSize: write a size, such as"]),
+    "a size below any use": ("store: {maxSize: 5Ki}", ["store.maxSize: ", "1048576"]),
+    "a URL with a slip": ("store: {uri: none}", ["store.uri: there", "did you mean store.url?"]),
+    "no buffer at all": ("store: {buffer: 0}", ["store.buffer: ", "1000"]),
+    "a time for a number of days": (
+        "store: {retentionDays: 30d}",
+        ["store.retentionDays: write a plain number, such as 30"],
+    ),
     "a name that is none": ("speed: 3", ["speed: there is no such setting"]),
     "a name with a slip": ("preShedule: 3", ["preShedule: there", "did you mean preSchedule?"]),
     "the name of the variable": ("pre_schedule: 3", ["pre_schedule: there", "mean preSchedule?"]),

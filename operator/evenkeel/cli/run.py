@@ -40,6 +40,20 @@ from evenkeel.process import main
     help="Watch this namespace only. May be repeated.  [default: all]",
 )
 @click.option(
+    "--data",
+    metavar="DIR",
+    help="Data directory, in which the ledger is kept.  [default: $XDG_STATE_HOME/evenkeel, or "
+    "~/.local/state/evenkeel]",
+)
+@click.option(
+    "--store",
+    "store_url",
+    metavar="URL",
+    help="Where the ledger is kept instead: sqlite:///path/to/file.db, "
+    "postgresql://user@host/database, or none. Others on the machine see options: write a URL with "
+    "a password into EVENKEEL_STORE_URL.",
+)
+@click.option(
     "--log-format",
     type=click.Choice(["auto", "json", "text"]),
     default="auto",
@@ -52,6 +66,8 @@ def run(
     config: Path | None,
     health_listen: str | None,
     namespaces: tuple[str, ...],
+    data: str | None,
+    store_url: str | None,
     log_format: str,
     verbose: bool,
 ) -> None:
@@ -64,6 +80,12 @@ def run(
     json = log_format == "json" or (log_format == "auto" and not sys.stderr.isatty())
     log.set_up(json=json, verbose=verbose)
     log.log("starting", version=release.VERSION, commit=release.commit())
-    chosen = settings.load(file=config, health_listen=health_listen, namespaces=namespaces)
+    chosen = settings.load(
+        file=config,
+        health_listen=health_listen,
+        namespaces=namespaces,
+        data=data,
+        store_url=store_url,
+    )
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(main(kubeconfig, chosen))

@@ -27,6 +27,7 @@ from prometheus_client.utils import floatToGoString
 from evenkeel.balance import Distribution
 from evenkeel.model import ENDED, RunState, Verdict, WatchRestart, WriteOutcome
 from evenkeel.reasons import WHY_MISSED, WHY_SKIPPED, DelayCause
+from evenkeel.web import ledger_metrics
 from evenkeel.web.counts import Counts
 
 _SECONDS = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300)
@@ -117,6 +118,7 @@ class Metrics:
             "rebalance_moved": self.rebalance_moved.set,
             "rebalance_skipped": self.rebalance_skipped.set,
             "internal_error": self.internal_errors.inc,
+            **ledger_metrics.observers(self.registry),
         }
         self.events_dropped = Counter(
             "evenkeel_events_dropped", "Kubernetes Events not sent", registry=self.registry
