@@ -43,6 +43,10 @@ RUNS_LIMIT = 150
 """Of a schedule that catches up: catchUpLimit is 100, and as many as 20 may be queued."""
 
 
+ROWS_AT_ONCE = 10
+"""Of a schedule, told in the last second of a play, or told by no stored status yet."""
+
+
 REASONS_LIMIT = 20
 """Reasons of Events: the last of each schedule and reason is remembered, to be counted up."""
 
@@ -151,4 +155,16 @@ def _limits(outcome: Outcome, sizes: dict[str, int]) -> dict[str, int]:
         "events: Events that wait": 0 if left.behind else EVENTS_AT_ONCE * schedules,
         "events: series of Events": REASONS_LIMIT * len(outcome.schedules),
         "watch: Jobs": jobs + 10,
+        "ledger: rows that wait": ROWS_AT_ONCE * schedules,
+        "ledger: marks that wait": schedules,
+        "ledger: schedules with rows": schedules,
+        "ledger: schedules with a gap": 0,
+        "ledger: gaps that wait for a status": 0,
+        "ledger: told marks": schedules,
+        "ledger: first sights": 0,
+        "ledger: rows read": 0,
+        # A retry that did not come to its time is forgotten when that has come.
+        "ledger: deferred runs": sizes["scheduler: runs"] + 2 * schedules,
+        "ledger: minutes": 1,
+        "ledger: questions": 0,
     }

@@ -199,6 +199,13 @@ def run_of_a_timing_never_told(outcome: Outcome) -> bool:
     return True
 
 
+@forgiven(a_play=6, a_thousand=25)
+def in_the_ledger_by_a_timing_never_told(outcome: Outcome, ran: bool) -> bool:
+    """A Job of a timing that no status told of has its row, because it ran; by the timings that the
+    ledger was told it was never due."""
+    return ran
+
+
 @forgiven(a_play=2, a_thousand=2)
 def verdict_nobody_can_reckon(outcome: Outcome) -> bool:
     """A Job that a user deleted is a run only where the operator had seen the Job before that. And

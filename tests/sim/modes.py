@@ -15,6 +15,7 @@ from tests.sim.network import CrashPoint
 from tests.sim.oracles import violations
 from tests.sim.outcome import Outcome
 from tests.sim.play import Trouble, play
+from tests.sim.store import StoreCrash, StoreTrouble
 from tests.sim.world import UNSTORED_FROM, World, from_seed
 from tests.sim.worlds import WORLDS
 
@@ -33,7 +34,14 @@ def crash_points(number: int) -> list[CrashPoint]:
     return [CrashPoint(call, after) for call in range(calls) for after in (False, True)]
 
 
-def crash_at(number: int, point: CrashPoint) -> tuple[list[str], Counter[str]]:
+def store_crash_points(number: int) -> list[StoreCrash]:
+    """Before and after every call of its store, of an operator that nothing disturbs."""
+    store = faultless(number).processes[0].store
+    assert store is not None
+    return [StoreCrash(call, after) for call in range(store.calls) for after in (False, True)]
+
+
+def crash_at(number: int, point: CrashPoint | StoreCrash) -> tuple[list[str], Counter[str]]:
     """Crash there, start anew, and compare the ends. What is wrong, and what was forgiven."""
     outcome = play(WORLDS[number], Trouble(crash_point=point))
     found = violations(outcome) + differences(outcome, faultless(number))
@@ -55,14 +63,22 @@ def storm(seed: int, *, verbose: bool = False) -> tuple[list[str], Outcome]:
     if seed >= UNSTORED_FROM:
         return _unstored(seed, verbose=verbose)
     world = from_seed(seed)
-    outcome = play(world, trouble_from_seed(seed, world), verbose=verbose)
+    store = StoreTrouble.from_seed(seed, until_s=world.calm_from_s)
+    outcome = play(world, trouble_from_seed(seed, world), store=store, verbose=verbose)
     return violations(outcome), outcome
 
 
 def _unstored(seed: int, *, verbose: bool) -> tuple[list[str], Outcome]:
     """Statuses cannot be stored for longer than Jobs live, and the operator is killed."""
     world, trouble, rules = unstored.from_seed(seed)
-    outcome = play(world, trouble, weather=lambda _: unstored.weather(rules), verbose=verbose)
+    store = StoreTrouble.from_seed(seed, until_s=world.calm_from_s)
+    outcome = play(
+        world,
+        trouble,
+        weather=lambda _: unstored.weather(rules),
+        store=store,
+        verbose=verbose,
+    )
     return violations(outcome), outcome
 
 

@@ -13,6 +13,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 from tests.sim import forgiven
+from tests.sim.accounts import the_ledger_agrees
 from tests.sim.bounds import no_hot_loop, nothing_is_left_over
 from tests.sim.controllers import exit_code, run_of
 from tests.sim.outcome import Created, Outcome
@@ -83,6 +84,7 @@ def violations(outcome: Outcome) -> list[str]:
     found += _no_status_is_refused(outcome)
     found += _forged_ones_go_on(outcome)
     found += _all_is_known(outcome)
+    found += the_ledger_agrees(outcome)
     found += no_hot_loop(outcome)
     found += nothing_is_left_over(outcome)
     found += forgiven.too_often_in_a_play(outcome)

@@ -7,7 +7,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from tests.sim.server import SCHEDULED_JOB, Json, Server
+from tests.sim.store import Vault
 from tests.sim.world import World
+
+from evenkeel.model import Instant
 
 if TYPE_CHECKING:
     from tests.sim.process import Process
@@ -67,6 +70,7 @@ class Outcome:
 
     world: World
     server: Server
+    vault: Vault
     jobs: dict[str, Created] = field(default_factory=dict)
     """By Job uid: every Job there ever was."""
     statuses: dict[str, list[tuple[float, Json]]] = field(default_factory=dict)
@@ -85,6 +89,9 @@ class Outcome:
     deleted: dict[str, float] = field(default_factory=dict)
     forged: dict[str, float] = field(default_factory=dict)
     """By schedule uid: when somebody wrote nonsense into its status."""
+    ledgers: list[dict[str, tuple[Instant, Json]]] = field(default_factory=list)
+    """At the end of each process but the last, by schedule uid: the ledger's mark, and the status
+    that was stored."""
     specs: dict[str, list[Json]] = field(default_factory=dict)
     """By uid: the object at each of its generations."""
 

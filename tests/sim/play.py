@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import types
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -18,6 +19,7 @@ from tests.sim.outcome import Outcome, Scrape
 from tests.sim.process import Process, owned, text_of
 from tests.sim.record import Record
 from tests.sim.server import JOB, SCHEDULED_JOB, Json, Kind, Server
+from tests.sim.store import StoreCrash, StoreTrouble, Vault
 from tests.sim.virtual import SimulatedClock, VirtualLoop
 from tests.sim.world import FORGED_FROM, Deed, World
 
@@ -32,7 +34,7 @@ from evenkeel.model import RunId
 class Trouble:
     """When the operator is killed or stopped, and the seed of its weather."""
 
-    crash_point: CrashPoint | None = None
+    crash_point: CrashPoint | StoreCrash | None = None
     """In the first process."""
     every_steps: int = 0
     """Kill each process this many steps after it became ready, until the world is calm."""
@@ -58,17 +60,19 @@ def play(
     trouble: Trouble = CALM,
     *,
     weather: Callable[[int], Weather] | None = None,
+    store: StoreTrouble | None = None,
     verbose: bool = False,
 ) -> Outcome:
     """Play it to its end. The same arguments give the same outcome, to the last request.
 
     `weather` gives each process its own, by its number; without it all have that of `trouble`.
+    `store`: what is wrong with the ledger's store.
     """
     rng = Random(f"{world.name} {trouble}")
     with _ours(rng), asyncio.Runner(loop_factory=VirtualLoop) as runner:
         loop = runner.get_loop()
         assert isinstance(loop, VirtualLoop)
-        whole = Play(world, trouble, loop, verbose=verbose)
+        whole = Play(world, trouble, loop, store=store or StoreTrouble(), verbose=verbose)
         if weather is not None:
             whole.weather_of = weather
         return runner.run(whole.run())
@@ -91,7 +95,15 @@ def _ours(rng: Random) -> Iterator[None]:
 class Play:
     """One play of a world: the server, its controllers and the operator's processes."""
 
-    def __init__(self, world: World, trouble: Trouble, loop: VirtualLoop, *, verbose: bool) -> None:
+    def __init__(
+        self,
+        world: World,
+        trouble: Trouble,
+        loop: VirtualLoop,
+        *,
+        store: StoreTrouble,
+        verbose: bool,
+    ) -> None:
         self.world = world
         self.trouble = trouble
         self.loop = loop
@@ -106,7 +118,8 @@ class Play:
                 storm_rng, until_s=world.calm_from_s, mute=trouble.storm >= FORGED_FROM
             )
         self.weather_of: Callable[[int], Weather] = lambda number: self.weather
-        self.outcome = Outcome(world, self.server)
+        self.vault = Vault(store)
+        self.outcome = Outcome(world, self.server, self.vault)
         self.record = Record(self.outcome, verbose=verbose)
         self._scraping: asyncio.Task[None] | None = None
         Controllers(self.server, world.fate)
@@ -126,8 +139,12 @@ class Play:
 
     async def run(self) -> Outcome:
         with self.record.logged():
-            for deed in self.world.deeds:
-                self.loop.call_at(deed.at_s, self._do, deed)
+            for at_s, deeds in itertools.groupby(self.world.deeds, key=lambda deed: deed.at_s):
+                self.loop.call_at(
+                    at_s, self._do_all, list(deeds)
+                )  # timers of one time have no order
+            for at_s in self.vault.trouble.begun_anew:
+                self.loop.call_at(at_s, self.vault.begin_anew)
             lives = [asyncio.ensure_future(self._lives())]
             if self.trouble.twins:
                 lives.append(asyncio.ensure_future(self._lives(first=100)))
@@ -163,6 +180,7 @@ class Play:
             process.start()
             down_s = await self._until_it_ends(process)
             await process.bury()
+            self.record.ledger_stands()
             self.record.note(f"--- operator {number} is gone for {down_s:g} s")
             await asyncio.sleep(down_s)
             number += 1
@@ -184,6 +202,10 @@ class Play:
         return self.trouble.down_s
 
     # --- deeds ------------------------------------------------------------------------------------
+
+    def _do_all(self, deeds: list[Deed]) -> None:
+        for deed in deeds:
+            self._do(deed)
 
     def _do(self, deed: Deed) -> None:
         path = schedules_path(deed.ns)

@@ -10,11 +10,13 @@ import asyncio
 import contextvars
 import traceback
 from collections.abc import Callable, Coroutine
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from tests.sim.network import Connection, CrashPoint
 from tests.sim.outcome import Left
 from tests.sim.server import Json
+from tests.sim.store import SimulatedStore, StoreCrash
 
 from evenkeel.app import Operator
 from evenkeel.core.census import Census
@@ -38,7 +40,12 @@ CURRENT: contextvars.ContextVar[Process | None] = contextvars.ContextVar("proces
 class Process:
     """From its start to its stop or crash."""
 
-    def __init__(self, play: Play, number: int, crash_point: CrashPoint | None) -> None:
+    def __init__(
+        self, play: Play, number: int, crash_point: CrashPoint | StoreCrash | None
+    ) -> None:
+        self.store: SimulatedStore | None = None
+        """Once it is open."""
+        of_store = crash_point if isinstance(crash_point, StoreCrash) else None
         self.number = number
         self.play = play
         self.clock = play.clock
@@ -46,12 +53,18 @@ class Process:
             play.server,
             play.weather_of(number),
             who=f"operator {number}",
-            crash_point=crash_point,
+            crash_point=crash_point if isinstance(crash_point, CrashPoint) else None,
             crash=self.crash,
             note=play.record.note,
         )
         settings = Settings(**play.world.settings)
-        self.operator = Operator(self.connection, play.clock, settings)
+        self.operator = Operator(
+            self.connection,
+            play.clock,
+            settings,
+            open_store=partial(SimulatedStore.open, play.vault, self, of_store),
+            process=f"operator {number}",
+        )
         self.listener = ScheduleListener(
             self.operator.scheduler.inbox,
             hand_over=lambda act, *args: act(*args),

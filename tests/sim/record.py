@@ -46,6 +46,16 @@ class Record:
         if self.verbose:
             self._tell(change)
 
+    def ledger_stands(self) -> None:
+        """A process has ended: how far the ledger is behind what the statuses told."""
+        self.outcome.ledgers.append(
+            {
+                uid: (schedule.mark, self.outcome.statuses[uid][-1][1])
+                for uid, schedule in self.outcome.vault.tables.schedules.items()
+                if uid in self.outcome.statuses
+            }
+        )
+
     def _write_down_job(self, change: Change, uid: str, now: float) -> None:
         run = run_of(change.object)
         if run is None:
