@@ -19,6 +19,12 @@ def show(instant: Instant) -> str:
     return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
+def show_exact(seconds: float) -> str:
+    """To the millisecond: `2026-01-01T00:00:00.250Z`."""
+    milliseconds = round(seconds * 1000)
+    return f"{show(milliseconds // 1000)[:-1]}.{milliseconds % 1000:03}Z"
+
+
 def show_ahead(instant: Instant, ahead_s: int) -> str:
     """By a wall clock that is so many seconds ahead of UTC: `2026-01-01T01:00:00+01:00`. Where it
     shows UTC, the text ends in `Z` as Go writes it; so it does where the year would be 10000."""

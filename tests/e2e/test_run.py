@@ -98,6 +98,10 @@ def test_from_nothing_to_a_run_that_succeeded_and_back(
     assert "succeeded" in table
     assert "every 20s + 5s" in table
 
+    shown = re.search(r"^    (\S*evenkeel runs --store \S+)$", first.said, re.MULTILINE)
+    assert shown
+    eventually(lambda: "every-20-seconds  succeeded" in history(shown[1]), "its history is kept")
+
     second = make_run("--name", name)
     second.says("the operator of another `make run` is at work here")
     second.says("run succeeded")  # it shows the same log
@@ -178,6 +182,13 @@ def test_the_first_page_from_an_empty_directory(tmp_path: Path) -> None:
     finally:
         call.ctrl_c_in_terminal()
     assert here is not None or "run" not in state.names()
+
+
+def history(command: str) -> str:
+    """What the command that `make run` prints says."""
+    return subprocess.run(
+        shlex.split(command), cwd=REPOSITORY, capture_output=True, text=True, check=True
+    ).stdout
 
 
 def everything(found: state.State) -> list[tuple[str, state.Process]]:

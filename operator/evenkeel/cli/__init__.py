@@ -18,6 +18,8 @@ _COMMANDS = {
     "lint": "Find every mistake of manifests, for CI too. Needs no cluster.",
     "load": "Print the load of manifests over 24 hours. Needs no cluster.",
     "advise": "Say which fixed schedules could become intervals. Needs no cluster.",
+    "runs": "Print what became of due times, from the ledger's store.",
+    "ledger": "Check, copy and audit the store of the ledger.",
     "version": "Print the release and its commit.",
 }
 

@@ -32,6 +32,7 @@ from .report import HarnessError, failed, say
 
 REPOSITORY = Path(__file__).parents[3]
 EXAMPLES = REPOSITORY / "operator" / "evenkeel" / "examples"
+PROGRAM = Path(sys.executable).with_name("evenkeel")
 NAMESPACE = "examples"
 OPERATOR = "operator"
 READY_SECONDS = 180
@@ -45,6 +46,8 @@ class Running:
     process: Process
     log: Path
     address: str
+    store: str
+    """The URL of its ledger."""
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -120,18 +123,22 @@ def _operator(cluster: Cluster, known: state.State | None, port: int) -> Iterato
 def _start(cluster: Cluster, directory: Path, port: int) -> Running:
     log = directory / "logs" / "operator.log"
     address = f"127.0.0.1:{_port(port)}"
-    program = Path(sys.executable).with_name("evenkeel")
     ours = ("EVENKEEL_", "KUBE")  # could point it elsewhere
     process = processes.spawn(
         [
-            *(program, "run", "--kubeconfig", cluster.kubeconfig, "--health-listen", address),
-            *("--log-format", "text", "--verbose"),
+            *(PROGRAM, "run", "--kubeconfig", cluster.kubeconfig, "--health-listen", address),
+            *("--data", directory / "data", "--log-format", "text", "--verbose"),
         ],
         log=log,
         environment={key: text for key, text in os.environ.items() if not key.startswith(ours)},
     )
     (log.parent / "operator.address").write_text(address)
-    return Running(process, log, address)
+    return Running(process, log, address, _store(directory))
+
+
+def _store(directory: Path) -> str:
+    """Where the operator keeps its ledger, with --data."""
+    return f"sqlite://{directory}/data/evenkeel.db"
 
 
 def _running(known: state.State) -> Running | None:
@@ -139,7 +146,8 @@ def _running(known: state.State) -> Running | None:
     if process is None or not process.alive:
         return None
     log = known.directory / "logs" / "operator.log"
-    return Running(process, log, (log.parent / "operator.address").read_text())
+    address = (log.parent / "operator.address").read_text()
+    return Running(process, log, address, _store(known.directory))
 
 
 def _wait_ready(running: Running) -> None:
@@ -186,6 +194,7 @@ def _tell(cluster: Cluster, running: Running) -> None:
         f"kubectl -n {NAMESPACE} get jobs,pods",
         f"kubectl -n {NAMESPACE} describe sj placed",
         f"kubectl -n {NAMESPACE} logs -l app=every-20-seconds",
+        f"{_shown(PROGRAM)} runs --store {running.store}",
     ]
     metrics = f"http://{running.address}/metrics"
     print("\nEvenkeel runs. To watch, in another terminal:\n", flush=True)
@@ -193,6 +202,11 @@ def _tell(cluster: Cluster, running: Running) -> None:
     pods = "" if cluster.pods == "node" else " Pods are fake here: they end, but do nothing."
     print(f"Metrics: {metrics}   Examples: {EXAMPLES.relative_to(REPOSITORY)}.{pods}")
     print("Ctrl-C ends what this call has started. The operator's log:\n", flush=True)
+
+
+def _shown(program: Path) -> Path:
+    """As somebody types it who is in the repository."""
+    return program.relative_to(REPOSITORY) if program.is_relative_to(REPOSITORY) else program
 
 
 def _follow(cluster: Cluster, running: Running) -> None:
