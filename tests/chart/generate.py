@@ -21,12 +21,12 @@ from evenkeel.settings import Settings
 
 Json = dict[str, Any]
 
-SET_BY_THE_CHART = ("healthListen", "listen", "namespaces")
+SET_BY_THE_CHART = ("healthListen", "listen", "namespaces", "data", "store.url")
 """Settings that `config` may not hold. The schema lets them through, because the chart refuses them
 with a sentence that names the value to use instead."""
 
 _KEYWORDS = (
-    *("type", "enum", "default"),
+    *("type", "enum", "default", "pattern"),
     *("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"),
 )
 
@@ -76,18 +76,23 @@ def config_schema(model: Json) -> Json:
     for name, described in model["properties"].items():
         if name in SET_BY_THE_CHART:
             continue
-        outer, _, inner = name.partition(".")
         kept = {word: described[word] for word in _KEYWORDS if word in described}
         if "type" not in kept:
             raise SystemExit(
                 f"the setting {name} has no one type: say here how helm should check it"
             )
-        if inner:
-            group = properties.setdefault(outer, _closed({}))
-            group["properties"][inner] = kept
-        else:
-            properties[name] = kept
-    return _closed(properties | {name: {} for name in SET_BY_THE_CHART})
+        _put(properties, name, kept)
+    for name in SET_BY_THE_CHART:
+        _put(properties, name, {})
+    return _closed(properties)
+
+
+def _put(properties: Json, name: str, schema: Json) -> None:
+    outer, _, inner = name.partition(".")
+    if inner:
+        properties.setdefault(outer, _closed({}))["properties"][inner] = schema
+    else:
+        properties[outer] = schema
 
 
 def _closed(properties: Json) -> Json:

@@ -20,8 +20,10 @@ SWITCHES: Json = {
     "rbac": {"create": True},
     "serviceAccount": {"create": True},
     "serviceMonitor": {"schedules": {"enabled": True}},
+    "store": {"existingSecret": {"name": ""}, "persistence": {"existingClaim": ""}},
 }
-"""They are off in FULL, where no value is at its default."""
+"""They are off in FULL, where no value is at its default; with the last two off, what FULL says of
+another store counts."""
 
 RULES: list[Json] = [
     {

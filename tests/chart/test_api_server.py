@@ -194,6 +194,32 @@ def test_the_operator_may_do_its_work_and_nothing_else(server: Cluster, release:
     assert not may("create", "pods")
 
 
+# --- the ledger -----------------------------------------------------------------------------------
+
+
+def test_the_ledger_moves_to_a_database_and_back(helm: Helm, server: Cluster, release: str) -> None:
+    """Which changes how an update goes. The claim stays, and is taken up again."""
+    upgrade = ["upgrade", release, str(CHART), "-n", release, "--set", "crds.enabled=false"]
+    name = f"{release}-evenkeel"
+
+    def upgraded(*values: str) -> tuple[Json, list[str]]:
+        options = [each for value in values for each in ("--set", value)]
+        helm(*upgrade, *options, kubeconfig=server.kubeconfig)
+        get = ["-n", release, "get", "-o", "json"]
+        strategy = json.loads(server.kubectl(*get, "deployment", name).stdout)["spec"]["strategy"]
+        claims = json.loads(server.kubectl(*get, "persistentvolumeclaims").stdout)["items"]
+        return strategy, [each["metadata"]["name"] for each in claims]
+
+    recreate = {"type": "Recreate"}
+    rolling = {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 0, "maxUnavailable": 1}}
+    assert upgraded("store.persistence.enabled=true") == (recreate, [name])
+    assert upgraded("store.existingSecret.name=database") == (rolling, [name])
+    assert upgraded("store.persistence.enabled=true", "store.persistence.size=2Gi") == (
+        recreate,
+        [name],
+    )
+
+
 # --- a CRD that was there before ------------------------------------------------------------------
 
 

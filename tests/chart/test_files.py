@@ -30,7 +30,7 @@ FREE = {
     *("extraEnv[].valueFrom", "extraVolumes[]", "extraVolumeMounts[]", "extraObjects[]"),
     *("serviceMonitor.relabelings[]", "serviceMonitor.metricRelabelings[]"),
     *("networkPolicy.ingressFrom[]", "networkPolicy.dnsTo[]", "networkPolicy.apiServerTo[]"),
-    "networkPolicy.extraEgress[]",
+    *("networkPolicy.databaseTo[]", "networkPolicy.extraEgress[]"),
 }
 
 
@@ -132,8 +132,12 @@ def test_the_full_values_set_every_value_to_another_than_its_default() -> None:
 OTHERS = {"global"}
 REFUSED = {f"config.{name}" for name in generate.SET_BY_THE_CHART}
 SWITCHED = {path for path, _ in paths(SWITCHES)}
-# A digest is given, and an operator for single namespaces leaves the cluster's roles alone.
-WITHOUT_EFFECT = {"image.tag", "rbac.aggregate"}
+# A digest is given, an operator for single namespaces leaves the cluster's roles alone, and with
+# the switches the ledger is a file: test_objects.py tries a database.
+WITHOUT_EFFECT = {
+    *("image.tag", "rbac.aggregate", "store.existingSecret.key"),
+    *("networkPolicy.databaseTo", "networkPolicy.databasePorts"),
+}
 
 
 @pytest.mark.parametrize(

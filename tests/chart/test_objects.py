@@ -242,11 +242,29 @@ def test_a_given_service_account_is_bound(helm: Helm) -> None:
 # --- the Pod --------------------------------------------------------------------------------------
 
 
-def test_there_is_one_pod_and_the_old_one_ends_first(rendered: Rendered) -> None:
-    spec = rendered.one("Deployment")["spec"]
+OLD_ENDS_FIRST = {
+    "by default": ({}, {"type": "Recreate"}),
+    "a file": ({"url": "sqlite:////var/lib/evenkeel/a.db"}, {"type": "Recreate"}),
+    "no ledger": ({"url": "none"}, {"type": "Recreate"}),
+    "a database": (
+        {"url": "postgresql://evenkeel@db/evenkeel"},
+        {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 0, "maxUnavailable": 1}},
+    ),
+    "a Secret": (
+        {"existingSecret": {"name": "database"}},
+        {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 0, "maxUnavailable": 1}},
+    ),
+}
+
+
+@pytest.mark.parametrize(("store", "strategy"), OLD_ENDS_FIRST.values(), ids=OLD_ENDS_FIRST)
+def test_there_is_one_pod_and_the_old_one_ends_first(
+    helm: Helm, store: Json, strategy: Json
+) -> None:
+    spec = render(helm, {"store": store}).one("Deployment")["spec"]
 
     assert spec["replicas"] == 1
-    assert spec["strategy"] == {"type": "Recreate"}
+    assert spec["strategy"] == strategy
 
 
 def test_the_pod_may_nothing_that_it_does_not_need(default: Rendered) -> None:
@@ -338,6 +356,90 @@ def test_the_image_is_the_one_named(helm: Helm, values: Json, name: str) -> None
     assert render(helm, {"image": values}).container["image"] == name
 
 
+# --- the ledger -----------------------------------------------------------------------------------
+
+
+def store_of(rendered: Rendered) -> tuple[Json, Json | None]:
+    """Where the operator looks for its store, and the volume that it may write to."""
+    names = ("EVENKEEL_STORE_URL", "EVENKEEL_DATA")
+    env = {each["name"]: each for each in rendered.container["env"] if each["name"] in names}
+    mounts = {each["mountPath"]: each["name"] for each in rendered.container["volumeMounts"]}
+    volumes = {each["name"]: each for each in rendered.pod["spec"]["volumes"]}
+    assert (mounts.get("/var/lib/evenkeel") == "data") == ("data" in volumes)
+    assert set(volumes) == set(mounts.values())
+    return {name: {**each, "name": None} for name, each in env.items()}, volumes.get("data")
+
+
+def test_by_default_the_history_is_a_file_that_goes_with_the_pod(default: Rendered) -> None:
+    """A first install must not wait for a volume that nobody can make."""
+    env, volume = store_of(default)
+
+    assert env == {"EVENKEEL_DATA": {"name": None, "value": "/var/lib/evenkeel"}}
+    assert volume == {"name": "data", "emptyDir": {}}
+    assert "PersistentVolumeClaim" not in {kind for kind, _, _ in default.names()}
+
+
+def test_a_claim_of_the_chart_outlives_the_release(helm: Helm) -> None:
+    found = render(helm, {"store": {"persistence": {"enabled": True}}})
+
+    claim = found.one("PersistentVolumeClaim")
+    assert claim["metadata"]["annotations"] == {"helm.sh/resource-policy": "keep"}
+    assert claim["spec"] == {
+        "accessModes": ["ReadWriteOnce"],
+        "resources": {"requests": {"storage": "2Gi"}},
+    }
+    _, volume = store_of(found)
+    assert volume == {
+        "name": "data",
+        "persistentVolumeClaim": {"claimName": claim["metadata"]["name"]},
+    }
+
+
+CLASSES = {"fast": "fast", "-": ""}
+
+
+@pytest.mark.parametrize(("asked", "given"), CLASSES.items(), ids=CLASSES)
+def test_a_claim_asks_for_a_class_or_for_none(helm: Helm, asked: str, given: str) -> None:
+    persistence = {"enabled": True, "storageClass": asked}
+    claim = render(helm, {"store": {"persistence": persistence}}).one("PersistentVolumeClaim")
+
+    assert claim["spec"]["storageClassName"] == given
+
+
+def test_a_given_claim_is_mounted(helm: Helm) -> None:
+    found = render(helm, {"store": {"persistence": {"enabled": True, "existingClaim": "history"}}})
+
+    assert "PersistentVolumeClaim" not in {kind for kind, _, _ in found.names()}
+    assert store_of(found)[1] == {
+        "name": "data",
+        "persistentVolumeClaim": {"claimName": "history"},
+    }
+
+
+def test_the_url_of_a_database_comes_from_a_secret(helm: Helm) -> None:
+    secret = {"name": "database", "key": "dsn"}
+    policy = {"enabled": True, "databaseTo": [{"podSelector": {}}], "databasePorts": [6432]}
+    found = render(helm, {"store": {"existingSecret": secret}, "networkPolicy": policy})
+
+    env, volume = store_of(found)
+    assert env == {"EVENKEEL_STORE_URL": {"name": None, "valueFrom": {"secretKeyRef": secret}}}
+    assert volume is None
+    assert found.one("NetworkPolicy")["spec"]["egress"][-1] == {
+        "ports": [{"port": 6432, "protocol": "TCP"}],
+        "to": [{"podSelector": {}}],
+    }
+    role = found.one("ClusterRole", "evenkeel")
+    assert role["rules"] == RULES  # the kubelet reads the Secret, the operator does not
+
+
+@pytest.mark.parametrize("url", ["none", "postgresql://evenkeel@db:5432/evenkeel?schema=b"])
+def test_without_a_file_there_is_no_volume_for_one(helm: Helm, url: str) -> None:
+    found = render(helm, {"store": {"url": url, "persistence": {"enabled": True}}})
+
+    assert store_of(found) == ({"EVENKEEL_STORE_URL": {"name": None, "value": url}}, None)
+    assert "PersistentVolumeClaim" not in {kind for kind, _, _ in found.names()}
+
+
 def test_security_settings_can_be_taken_away(helm: Helm) -> None:
     """OpenShift wants to choose the numbers itself."""
     numbers = {"runAsUser": None, "runAsGroup": None, "fsGroup": None}
@@ -400,6 +502,12 @@ NEXT = {
     "the cluster": ({}, ["serves the whole cluster", "rollout status deployment/evenkeel"]),
     "namespaces": ({"namespaces": ["shop", "bank"]}, ["serves shop, bank"]),
     "no CRD": ({"crds": {"enabled": False}}, ["crds.enabled is false"]),
+    "a file in the Pod": ({}, ["lost with the Pod", "store.persistence.enabled"]),
+    "a file in a claim": (
+        {"store": {"persistence": {"enabled": True}}},
+        ["in the PersistentVolumeClaim evenkeel, which stays"],
+    ),
+    "no ledger": ({"store": {"url": "none"}}, ["No ledger is kept"]),
 }
 
 

@@ -17,6 +17,10 @@ from evenkeel.settings import Settings, load
 LONG = "n" * 300
 NAME = "is not a name: write up to 63 of a-z, 0-9 and -, and no - at its ends"
 ADDRESS = "the chart sets the address, which its probes and Service need: see listenHost"
+PASSWORD = (
+    "store.url holds a password, which everybody who may read the Deployment would see: keep the "
+    "URL in a Secret, and name the Secret in store.existingSecret"
+)
 
 HOSTILE: dict[str, tuple[Json, str]] = {
     # keys
@@ -186,6 +190,50 @@ HOSTILE: dict[str, tuple[Json, str]] = {
         {"extraEnv": [{"name": "EVENKEEL_HEALTH_LISTEN", "value": "0.0.0.0:80"}]},
         "extraEnv: EVENKEEL_HEALTH_LISTEN is set by the chart, whose probes and Service need it: "
         "see listenHost",
+    ),
+    "a store as a variable": (
+        {"extraEnv": [{"name": "EVENKEEL_STORE_URL", "value": "none"}]},
+        "extraEnv: write the chart's own value store.url instead of EVENKEEL_STORE_URL: the chart "
+        "makes the volume, and chooses how an update goes",
+    ),
+    "the store as a setting": (
+        {"config": {"store": {"url": "none"}}},
+        "config.store.url: write the chart's own value store.url instead: the chart makes the "
+        "volume, and chooses how an update goes",
+    ),
+    "the data directory as a setting": (
+        {"config": {"data": "/srv"}},
+        "config.data: the chart mounts the data directory, and says where it is: see "
+        "store.persistence",
+    ),
+    # the store
+    "a path for a store": (
+        {"store": {"url": "/srv/evenkeel.db"}},
+        'store.url: "" is not a store: write sqlite:///path/to/file.db, '
+        "postgresql://user@host/database, or none",
+    ),
+    "another kind of store": (
+        {"store": {"url": "mysql://evenkeel:secret@db/evenkeel"}},
+        'store.url: "mysql:" is not a store: write sqlite:///path/to/file.db, '
+        "postgresql://user@host/database, or none",
+    ),
+    "a password for everybody": ({"store": {"url": "postgresql://a:secret@db/b"}}, PASSWORD),
+    "a password among the options": (
+        {"store": {"url": "postgresql://a@db/b?ssl=true&password=secret"}},
+        PASSWORD,
+    ),
+    "a Secret without a key": (
+        {"store": {"existingSecret": {"name": "a", "key": ""}}},
+        "at '/store/existingSecret/key': minLength: got 0, want 1",
+    ),
+    "a size in words": (
+        {"store": {"persistence": {"size": "2 GB"}}},
+        'store.persistence.size: "2 GB" is not a quantity: write a number and a unit, such as 2Gi',
+    ),
+    "a volume that is only read": (
+        {"store": {"persistence": {"accessModes": ["ReadOnlyMany"]}}},
+        "at '/store/persistence/accessModes/0': value must be one of 'ReadWriteOnce', "
+        "'ReadWriteOncePod', 'ReadWriteMany'",
     ),
     # two settings together
     "a rebuild after the index has run dry": (

@@ -92,6 +92,12 @@ def test_it_is_nobody_and_can_write_nowhere(installed: Installed) -> None:
     assert refused == "Read-only file system\n"
 
 
+def test_it_can_keep_a_ledger_in_a_file_and_in_a_database(installed: Installed) -> None:
+    strict_tables = "sqlite3.sqlite_version_info >= (3, 37)"
+    said = installed.python(f"import asyncpg, sqlite3; print(asyncpg.__name__, {strict_tables})")
+    assert said == "asyncpg True\n"
+
+
 def test_it_holds_no_shell_and_no_package_manager(archive: Path) -> None:
     files = contents(archive)
 

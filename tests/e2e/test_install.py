@@ -12,20 +12,16 @@ import re
 import subprocess
 import time
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 from statistics import median
-from typing import Any
 
 import pytest
 import yaml
-from tests.cluster.harness import Cluster, image, images
 from tests.cluster.harness.helm import CHART, helm
-from tests.cluster.operator_process import samples, schedules_in
+from tests.cluster.operator_process import schedules_in
 from tests.cluster.world import (
     BATCH,
     ENDS,
-    World,
     due,
     eventually,
     manifest,
@@ -34,81 +30,16 @@ from tests.cluster.world import (
     seconds,
 )
 from tests.docs.words import said
+from tests.e2e.release import NS, Json, Release, work
 
 pytestmark = [pytest.mark.timeout(900), pytest.mark.usefixtures("helm")]  # built first
 
-Json = dict[str, Any]
-NS = "evenkeel"
 USER = f"system:serviceaccount:{NS}:evenkeel"
 HERD = 100
 PATIENCE_S = 240  # a hundred Pods come and go on a machine that is full of tests
 GRACE_S = 30.0  # of the operator's Pod
 ANSWER_S = 60.0  # between the status that refuses a schedule, and helm's failure; else 5 minutes
 BUSY_S = 15  # so late a Job may be on a machine that is full of tests
-
-
-def work(**job: Any) -> Json:
-    """A Job whose Pod runs and says so."""
-    container = {
-        "name": "work",
-        "image": images.BUSYBOX,
-        "imagePullPolicy": "IfNotPresent",
-        "command": ["true"],
-    }
-    pod = {"restartPolicy": "Never", "containers": [container], "terminationGracePeriodSeconds": 1}
-    return {"spec": {"backoffLimit": 0, **job, "template": {"spec": pod}}}
-
-
-class Release:
-    """The chart in a cluster, as its administrator sees it."""
-
-    def __init__(self, cluster: Cluster) -> None:
-        self.cluster = cluster
-        self.world = World(cluster)
-        self.began_at = time.time()
-        self.uninstalled_at = 0.0
-
-    def kubectl(self, *arguments: str, check: bool = True) -> str:
-        done = self.cluster.kubectl("-n", NS, *arguments, check=check)
-        return done.stdout + ("" if check else done.stderr)
-
-    def pod(self) -> Json:
-        """The operator's only Pod that is not about to go."""
-        found = self.world.items(f"/api/v1/namespaces/{NS}/pods")
-        (pod,) = (each for each in found if not each["metadata"].get("deletionTimestamp"))
-        return pod
-
-    def metrics(self) -> dict[str, float]:
-        service = f"/api/v1/namespaces/{NS}/services/evenkeel-metrics:8081/proxy/metrics"
-        return samples(self.kubectl("get", "--raw", service))
-
-    def succeeded(self, ns: str) -> Counter[str]:
-        """How many runs of each schedule there succeeded, by their statuses."""
-        path = f"/apis/evenkeel.dev/v1alpha1/namespaces/{ns}/scheduledjobs"
-        return Counter(
-            {
-                each["metadata"]["name"]: each["status"].get("counts", {}).get("succeeded", 0)
-                for each in self.world.items(path)
-            }
-        )
-
-
-@pytest.fixture
-def release(node_cluster: Cluster) -> Iterator[Release]:
-    node_cluster.load_image(image.built())
-    if node_cluster.kind != "named":  # what other tests applied is not helm's
-        node_cluster.kubectl("delete", "crd", "--ignore-not-found", "scheduledjobs.evenkeel.dev")
-    found = Release(node_cluster)
-    restricted = {"pod-security.kubernetes.io/enforce": "restricted"}
-    namespace = {"metadata": {"name": NS, "labels": restricted}}
-    found.world.call("POST", "/api/v1/namespaces", namespace)
-    yield found
-    print(found.kubectl("logs", "deployment/evenkeel", check=False))  # shown where the test failed
-    helm("uninstall", "evenkeel", "-n", NS, kubeconfig=node_cluster.kubeconfig, check=False)
-    found.world.leave([NS])
-    found.world.leave()
-    found.world.close()
-    node_cluster.kubectl("wait", "--for=delete", f"namespace/{NS}", "--timeout=120s", check=False)
 
 
 def test_the_life_of_a_release(release: Release, tmp_path: Path) -> None:

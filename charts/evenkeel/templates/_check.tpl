@@ -29,20 +29,42 @@ What values.schema.json cannot refuse in plain words. Included once, by the Depl
 {{- fail (printf "serviceMonitor.%s: %q is not a duration: write a number and a unit, such as 30s" $key $value) -}}
 {{- end -}}
 {{- end -}}
+{{- include "evenkeel.checkStore" .Values.store -}}
 {{- range .Values.extraEnv -}}
 {{- if eq .name "EVENKEEL_HEALTH_LISTEN" -}}
 {{- fail "extraEnv: EVENKEEL_HEALTH_LISTEN is set by the chart, whose probes and Service need it: see listenHost" -}}
 {{- else if eq .name "EVENKEEL_NAMESPACES" -}}
 {{- fail "extraEnv: write the chart's own value namespaces instead of EVENKEEL_NAMESPACES: the chart makes a Role in each of them" -}}
+{{- else if has .name (list "EVENKEEL_STORE_URL" "EVENKEEL_DATA") -}}
+{{- fail (printf "extraEnv: write the chart's own value store.url instead of %s: the chart makes the volume, and chooses how an update goes" .name) -}}
 {{- end -}}
 {{- end -}}
 {{- include "evenkeel.checkConfig" (.Values.config | default dict) -}}
+{{- end -}}
+
+{{/* Where the ledger is kept. */}}
+{{- define "evenkeel.checkStore" -}}
+{{- if and .url (ne .url "none") (not (regexMatch "^(sqlite:///+[^/?#]|postgres(ql)?://.)" .url)) -}}
+{{- fail (printf "store.url: %q is not a store: write sqlite:///path/to/file.db, postgresql://user@host/database, or none" (.url | regexFind "^[a-z0-9+.-]*:?")) -}}
+{{- end -}}
+{{- if regexMatch "^postgres(ql)?://([^/@]*:[^/]*@|[^#]*[?&](ssl)?password=)" .url -}}
+{{- fail "store.url holds a password, which everybody who may read the Deployment would see: keep the URL in a Secret, and name the Secret in store.existingSecret" -}}
+{{- end -}}
+{{- if not (regexMatch "^[0-9]+([.][0-9]+)?(m|k|M|G|T|P|E|Ki|Mi|Gi|Ti|Pi|Ei)?$" .persistence.size) -}}
+{{- fail (printf "store.persistence.size: %q is not a quantity: write a number and a unit, such as 2Gi" .persistence.size) -}}
+{{- end -}}
 {{- end -}}
 
 {{/* Settings that the chart sets itself, and rules between two settings. The operator has the same rules. */}}
 {{- define "evenkeel.checkConfig" -}}
 {{- if hasKey . "namespaces" -}}
 {{- fail "config.namespaces: write the chart's own value namespaces instead: the chart makes a Role in each of them" -}}
+{{- end -}}
+{{- if hasKey . "data" -}}
+{{- fail "config.data: the chart mounts the data directory, and says where it is: see store.persistence" -}}
+{{- end -}}
+{{- if hasKey (.store | default dict) "url" -}}
+{{- fail "config.store.url: write the chart's own value store.url instead: the chart makes the volume, and chooses how an update goes" -}}
 {{- end -}}
 {{- range $key := list "listen" "healthListen" -}}
 {{- if hasKey $ $key -}}

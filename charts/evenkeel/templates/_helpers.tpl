@@ -57,6 +57,26 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 {{- .Values.config | default dict | toYaml -}}
 {{- end -}}
 
+{{/* What keeps the ledger: `postgresql`, `sqlite`, or `none`. */}}
+{{- define "evenkeel.store" -}}
+{{- $url := .Values.store.url -}}
+{{- if or .Values.store.existingSecret.name (regexMatch "^postgres(ql)?:" $url) -}}
+postgresql
+{{- else if eq $url "none" -}}
+none
+{{- else -}}
+sqlite
+{{- end -}}
+{{- end -}}
+
+{{/* The claim that holds the file of a SQLite store; empty: the file goes with the Pod. */}}
+{{- define "evenkeel.claim" -}}
+{{- $persistence := .Values.store.persistence -}}
+{{- if and $persistence.enabled (eq (include "evenkeel.store" .) "sqlite") -}}
+{{- $persistence.existingClaim | default (include "evenkeel.fullname" .) -}}
+{{- end -}}
+{{- end -}}
+
 {{- define "evenkeel.image" -}}
 {{- if .Values.image.digest -}}
 {{- printf "%s@%s" .Values.image.repository .Values.image.digest -}}
