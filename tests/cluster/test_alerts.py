@@ -1,4 +1,4 @@
-"""The six alerts, each provoked for real and judged by Prometheus' promtool.
+"""The seven alerts, each provoked for real and judged by Prometheus' promtool.
 
 What is real: the API server, the operators, what happens to them, and every value of every series,
 as scraped. What is laid out: the time. The scrapes of some seconds stand on a time line of an hour
@@ -45,6 +45,10 @@ LASTS_S = QUIET_S + 75 * MINUTE_S
 MISSED = {"alertname": "EvenkeelRunsMissed", "reason": "superseded"}
 LATE = {"alertname": "EvenkeelRunsLate", "cause": "restart"}
 DEAF = {"alertname": "EvenkeelOperatorDeaf"}
+BEHIND = {"alertname": "EvenkeelLedgerBehind"}
+
+NOBODY = "postgresql://evenkeel@127.0.0.1:1/history"
+"""A store that nobody answers for."""
 
 
 @dataclass(frozen=True)
@@ -62,21 +66,25 @@ class Stage:
     """An operator that sees all that users do wrong."""
     missing: Scraped
     """An operator that was away when runs were due, and whose watch of Jobs is silent."""
+    behind: Scraped
+    """An operator whose ledger is not written."""
 
 
 @pytest.fixture(scope="module")
 def stage(world: World, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
     directory = tmp_path_factory.mktemp("alerts")
     away, ns = world.namespace("alerts-away"), world.namespace("alerts")
+    empty = world.namespace("alerts-empty")
     world.create(away, "missed", interval=every(10))
     due_at = create_due_soon(world, away)
     with ExitStack() as stack:
         token = stack.enter_context(reader(world, ns))
         lively = provoke(stack, world, ns, token, directory)
+        behind = write_no_ledger(stack, world, empty, directory)
         time.sleep(max(0.0, due_at + LATE_S - time.time()))
         missing = come_back(stack, world, away, token, directory)
-        yield Stage(ns, lively, missing)
-    world.leave([away, ns])
+        yield Stage(ns, lively, missing, Scraped(lively.before, behind))
+    world.leave([away, ns, empty])
 
 
 def create_due_soon(world: World, ns: str) -> float:
@@ -160,6 +168,20 @@ def come_back(stack: ExitStack, world: World, ns: str, token: str, directory: Pa
     return Scraped((text, ""), (running.get("/metrics")[1], ""))
 
 
+def write_no_ledger(stack: ExitStack, world: World, ns: str, directory: Path) -> tuple[str, str]:
+    running = stack.enter_context(
+        operator(
+            world.cluster.kubeconfig,
+            directory=directory,
+            settings={**SETTINGS, "STORE_URL": NOBODY},
+            flags=("--namespace", ns),
+            name="behind",
+        )
+    )
+    eventually(lambda: running.metrics()["evenkeel_ledger_degraded"], "the store is away")
+    return running.get("/metrics")[1], ""
+
+
 def late_runs(running: OperatorProcess) -> float:
     """By more than a minute, because of a restart."""
     found, family = running.metrics(), "evenkeel_run_delay_seconds"
@@ -239,4 +261,11 @@ def test_an_operator_that_is_gone_raises_an_alert(stage: Stage, tmp_path: Path) 
     story.gone(QUIET_S + MINUTE_S)
     story.expect(QUIET_S + MINUTE_S)
     story.expect(QUIET_S + 10 * MINUTE_S, DEAF)
+    story.judge(tmp_path)
+
+
+def test_a_ledger_that_is_not_written_raises_an_alert(stage: Stage, tmp_path: Path) -> None:
+    story = laid_out(stage.behind)
+    story.expect(QUIET_S + 4 * MINUTE_S)
+    story.expect(QUIET_S + 6 * MINUTE_S, BEHIND)
     story.judge(tmp_path)
