@@ -29,8 +29,6 @@ from evenkeel.ledger.pages import (
     read_cursor,
     run_place,
     span_place,
-    wants_key,
-    wants_run,
     wants_span,
     wants_spans,
 )
@@ -413,12 +411,14 @@ class MemoryStore:
         runs = [
             (run_place(row, self._number(row.run.uid)), row)
             for row in (self._shown(cold.row) for cold in self.tables.runs.values())
-            if wants_key(query, row.key) and wants_run(query, row)
+            if _wants_key(query, row.key) and _wants_run(query, row)
         ]
         spans = [
             (span_place(span.row, self._number(span.row.uid)), span.row)
             for span in self.tables.spans
-            if wants_spans(query) and wants_key(query, span.row.key) and wants_span(query, span.row)
+            if wants_spans(query)
+            and _wants_key(query, span.row.key)
+            and wants_span(query, span.row)
         ]
         return page(query, _newest_first(runs, after), _newest_first(spans, after))
 
@@ -734,3 +734,19 @@ def _minute_out(minute: Minute) -> dict[str, object]:
 def _minute_in(row: dict[str, Any]) -> Minute:
     texts = {"ended": counts_of(row["ended"]), "lateness": lateness_of(row["lateness"])}
     return Minute(**(row | texts))
+
+
+def _wants_key(query: RunQuery, key: str) -> bool:
+    namespace, _, name = key.partition("/")
+    return query.namespace in ("", namespace) and query.name in ("", name)
+
+
+def _wants_run(query: RunQuery, row: RunRow) -> bool:
+    """Whether a run is one that the query asks for, whatever its place."""
+    return (
+        (not query.states or row.state in query.states)
+        and (not query.reasons or row.reason in query.reasons)
+        and (not query.kinds or row.run.kind in query.kinds)
+        and (query.since is None or row.run.due >= query.since)
+        and (query.until is None or row.run.due < query.until)
+    )

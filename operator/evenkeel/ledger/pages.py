@@ -91,22 +91,6 @@ def wants_spans(query: RunQuery) -> bool:
     )
 
 
-def wants_key(query: RunQuery, key: str) -> bool:
-    namespace, _, name = key.partition("/")
-    return query.namespace in ("", namespace) and query.name in ("", name)
-
-
-def wants_run(query: RunQuery, row: RunRow) -> bool:
-    """Whether a run is one that the query asks for, whatever its place."""
-    return (
-        (not query.states or row.state in query.states)
-        and (not query.reasons or row.reason in query.reasons)
-        and (not query.kinds or row.run.kind in query.kinds)
-        and (query.since is None or row.run.due >= query.since)
-        and (query.until is None or row.run.due < query.until)
-    )
-
-
 def wants_span(query: RunQuery, row: SpanRow) -> bool:
     """Whether a range row is one that the query asks for. An open one is, from its first instant
     on, at any time."""
