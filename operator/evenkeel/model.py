@@ -5,7 +5,9 @@ imports none of them. Times are whole seconds since 1970 in UTC (`Instant`), so 
 compared for equality.
 """
 
+import base64
 import enum
+import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
@@ -146,6 +148,16 @@ class Retry:
 
 
 @dataclass(frozen=True, slots=True)
+class Parameter:
+    """`spec.parameters`: an environment variable that every container of a run gets."""
+
+    name: str
+    value: str
+    choices: tuple[str, ...] = ()
+    """What a request may give instead (`enum`). Empty: anything."""
+
+
+@dataclass(frozen=True, slots=True)
 class Schedule:
     """One ScheduledJob whose spec was accepted.
 
@@ -181,6 +193,10 @@ class Schedule:
     """What the CPU requests of the template weigh, in tenths of a core."""
     images: tuple[str, ...] = ()
     """The images of the template's containers, for people."""
+    parameters: tuple[Parameter, ...] = ()
+    """Their values are in `template` already: `render` replaces those that a request gives."""
+    trigger: str = ""
+    """The annotation evenkeel.dev/trigger: another id than the last one asks for one run."""
 
     @property
     def key(self) -> str:
@@ -190,7 +206,7 @@ class Schedule:
 
 @dataclass(frozen=True, slots=True)
 class Rejection:
-    """A ScheduledJob whose spec was not accepted, with a sentence for its owner."""
+    """A ScheduledJob or a RunRequest whose spec was not accepted, with a sentence for its owner."""
 
     uid: str
     ns: str
@@ -222,6 +238,107 @@ class RunId:
 
     def __str__(self) -> str:
         return f"{self.uid}.{self.kind}.{self.due}"
+
+
+# --- the request ------------------------------------------------------------------------------
+
+
+class Include(enum.StrEnum):
+    """Which due times of a range a request runs."""
+
+    NOT_SUCCEEDED = "NotSucceeded"
+    """Those without a run that succeeded."""
+    NOT_RUN = "NotRun"
+    """Those without a run that had a Job."""
+    ALL = "All"
+
+
+class Order(enum.StrEnum):
+    """In which order the due times of a range run."""
+
+    OLDEST_FIRST = "OldestFirst"
+    NEWEST_FIRST = "NewestFirst"
+
+
+class Meeting(enum.StrEnum):
+    """`spec.overlap`: what a requested run does where it meets another run of its schedule."""
+
+    WAIT = "Wait"
+    """It begins when the place is free. A scheduled run that meets it waits for it."""
+    ALLOW = "Allow"
+    """It runs beside others and holds no place."""
+    POLICY = "Policy"
+    """As a due time of the schedule would."""
+
+
+@dataclass(frozen=True, slots=True)
+class DueRange:
+    """`spec.range`: the due times of a schedule in [first, end)."""
+
+    first: Instant
+    end: Instant
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One RunRequest whose spec was accepted as far as it can be read without its schedule."""
+
+    uid: str
+    ns: str
+    name: str
+    created: Instant
+    generation: int
+    schedule: str
+    """The name of a ScheduledJob in the same namespace."""
+    at: Instant | None = None
+    """The due time of a single run. None: the request's creation, unless there is a range."""
+    span: DueRange | None = None
+    include: Include = Include.NOT_SUCCEEDED
+    order: Order = Order.OLDEST_FIRST
+    max_active: int = 1
+    meeting: Meeting = Meeting.WAIT
+    stop_after_failures: int = 3
+    """So many failed runs in a row end a range; 0: never."""
+    suspend: bool = False
+    parameters: tuple[tuple[str, str], ...] = ()
+    force: bool = False
+    """Although the schedule is suspended or paused."""
+    dry_run: bool = False
+    ttl_s: int | None = None
+    requested_by: str = ""
+    """The annotation evenkeel.dev/requested-by: what somebody said of himself, proven by nobody."""
+
+    @property
+    def key(self) -> str:
+        """`namespace/name`."""
+        return f"{self.ns}/{self.name}"
+
+    @property
+    def schedule_key(self) -> str:
+        """`namespace/name` of its schedule."""
+        return f"{self.ns}/{self.schedule}"
+
+    @property
+    def due(self) -> Instant:
+        """The due time of its single run."""
+        return self.created if self.at is None else self.at
+
+
+def kind_of_request(uid: str) -> str:
+    """The kind of the runs of a request: `q0` and 30 bits of the hash of its uid."""
+    digest = hashlib.sha256(uid.encode()).digest()
+    return f"q0{base64.b32encode(digest).decode().lower()[:6]}"
+
+
+class RequestState(enum.StrEnum):
+    """How a request stands, in one word."""
+
+    PENDING = "Pending"
+    """None of its runs has begun."""
+    RUNNING = "Running"
+    SUCCEEDED = "Succeeded"
+    FAILED = "Failed"
+    REFUSED = "Refused"
 
 
 class RunState(enum.StrEnum):

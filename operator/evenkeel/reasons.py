@@ -52,6 +52,10 @@ class Reason(enum.StrEnum):
     REPLACED = "replaced"
     SCHEDULE_DELETED = "schedule_deleted"
     """Its schedule was deleted, and its Job with it. Only the ledger tells of it."""
+    REQUEST_DELETED = "request_deleted"
+    """Its request was deleted before its Job existed."""
+    REQUEST_STOPPED = "request_stopped"
+    """Its request has ended by stopAfterFailures before its Job existed."""
 
     # why it is lost
     JOB_DELETED = "job_deleted"
@@ -114,6 +118,78 @@ class ConditionType(enum.StrEnum):
     TEMPLATE_ACCEPTED = "TemplateAccepted"
     ACTIVE = "Active"
     DEGRADED = "Degraded"
+
+
+class RequestCondition(enum.StrEnum):
+    """The conditions of a RunRequest. At its end exactly one of Complete and Failed is True."""
+
+    READY = "Ready"
+    STALLED = "Stalled"
+    """True where the spec is refused; absent elsewhere."""
+    COMPLETE = "Complete"
+    FAILED = "Failed"
+
+
+class RequestReason(enum.StrEnum):
+    """Why a condition of a RunRequest has its status."""
+
+    # what it waits for (Ready is Unknown)
+    PENDING = "Pending"
+    """The operator has not looked at it yet. The CRD says so of a new request."""
+    SCHEDULE_NOT_SEEN = "ScheduleNotSeen"
+    """No such schedule is known yet."""
+    SCHEDULE_NOT_READY = "ScheduleNotReady"
+    """Its spec is not accepted, or its phase is not chosen yet."""
+    TOO_MANY_REQUESTS = "TooManyRequests"
+    """Of its namespace so many are unfinished."""
+    LEDGER_AWAY = "LedgerAway"
+    """Nobody can say now which due times have run."""
+
+    # as it should be (Ready is True)
+    ACCEPTED = "Accepted"
+
+    # why it is refused (Ready is False, Stalled is True)
+    INVALID = "Invalid"
+    UNREADABLE = "Unreadable"
+    UNKNOWN_PARAMETER = "UnknownParameter"
+    VALUE_NOT_ALLOWED = "ValueNotAllowed"
+    RANGE_NOT_OVER = "RangeNotOver"
+    TOO_MANY_DUE_TIMES = "TooManyDueTimes"
+    PAST_UNKNOWN = "PastUnknown"
+    """It begins before the ledger does: which due times have run is not known."""
+
+    # how it ended: Complete is True
+    SUCCEEDED = "Succeeded"
+    NOTHING_TO_DO = "NothingToDo"
+    DRY_RUN = "DryRun"
+
+    # how it ended: Failed is True
+    RUNS_FAILED = "RunsFailed"
+    RUNS_SKIPPED = "RunsSkipped"
+    STOPPED_AFTER_FAILURES = "StoppedAfterFailures"
+    SCHEDULE_GONE = "ScheduleGone"
+    SCHEDULE_NOT_FOUND = "ScheduleNotFound"
+    REFUSED = "Refused"
+    PLAN_LOST = "PlanLost"
+    """The due times of its range are others than when it was planned: time zone data changed, or
+    its status was edited."""
+
+
+HOW_REQUESTS_END = frozenset(
+    {
+        RequestReason.SUCCEEDED,
+        RequestReason.NOTHING_TO_DO,
+        RequestReason.DRY_RUN,
+        RequestReason.RUNS_FAILED,
+        RequestReason.RUNS_SKIPPED,
+        RequestReason.STOPPED_AFTER_FAILURES,
+        RequestReason.SCHEDULE_GONE,
+        RequestReason.SCHEDULE_NOT_FOUND,
+        RequestReason.REFUSED,
+        RequestReason.PLAN_LOST,
+    }
+)
+"""The reasons by which requests that have ended are counted."""
 
 
 class ConditionReason(enum.StrEnum):
@@ -187,8 +263,8 @@ class ConditionReason(enum.StrEnum):
 
 
 class EventReason(enum.StrEnum):
-    """The reasons of Kubernetes Events on a ScheduledJob. CronJob's own where CronJob has one with
-    that meaning, so that what people built for CronJob goes on."""
+    """The reasons of Kubernetes Events on a ScheduledJob or a RunRequest. CronJob's own where
+    CronJob has one with that meaning, so that what people built for CronJob goes on."""
 
     SUCCESSFUL_CREATE = "SuccessfulCreate"
     SAW_COMPLETED_JOB = "SawCompletedJob"
@@ -211,5 +287,13 @@ class EventReason(enum.StrEnum):
     RESUMED = "Resumed"
     REFUSED = "Refused"
     TEMPLATE_REFUSED = "TemplateRefused"
+    REQUESTED = "Requested"
+    """On the schedule: a RunRequest asks for runs of it."""
+    REQUEST_ENDED = "RequestEnded"
+    """On the schedule: that RunRequest has ended."""
+    ACCEPTED = "Accepted"
+    """On a RunRequest, as are the next two."""
+    COMPLETED = "Completed"
+    FAILED = "Failed"
     JOB_ALTERED = "JobAltered"
     INTERNAL_ERROR = "InternalError"

@@ -29,6 +29,8 @@ _GROUPED = {
     "store_retention_runs": "store",
     "store_max_size": "store",
     "store_buffer": "store",
+    "requests_max_dues": "requests",
+    "requests_max_unfinished": "requests",
 }
 """The settings that stand in a mapping of the file, and the name of that mapping."""
 
@@ -127,17 +129,19 @@ class Settings(pydantic.BaseModel):
     interval if that is shorter."""
 
     creates_in_flight: int = pydantic.Field(default=48, ge=1, le=512)
-    """Most concurrent creates. Above 64 the API server queues them, and the rate grows no more."""
+    """Most concurrent creates. Above 64 the API server queues them, and the rate grows no more.
+    Requested runs have at most a quarter of these."""
 
     status_in_flight: int = pydantic.Field(default=4, ge=1, le=64)
-    """Most concurrent status patches. Few, so that they do not delay creates."""
+    """Most concurrent status patches of ScheduledJobs, and as many of RunRequests. Few, so that
+    they do not delay creates."""
 
     request_timeout_s: float = pydantic.Field(default=10, gt=0)
     """The time-out of each API call. By default the client libraries would wait for ever."""
 
     prune_s: float = pydantic.Field(default=600, gt=0)
-    """ScheduledJobs are listed this often, to notice deletions that the watch did not report: a
-    deleted schedule must create no more Jobs."""
+    """ScheduledJobs and RunRequests are listed this often, to notice deletions that the watch did
+    not report: a deleted schedule must create no more Jobs."""
 
     metrics_schedules: Literal["Auto", "On", "Off"] = pydantic.Field(
         default="Auto",
@@ -160,8 +164,8 @@ class Settings(pydantic.BaseModel):
     """The ledger keeps the row of each run for so long; then it counts the runs of each day."""
 
     store_retention_runs: int = pydantic.Field(default=1000, ge=1, le=1_000_000)
-    """The ledger keeps at most so many rows of one schedule: a schedule of every ten seconds must
-    not push the weekly one out."""
+    """The ledger keeps at most so many runs that one schedule has made by itself: a schedule of
+    every ten seconds must not push the weekly one out, and a backfill not the runs before it."""
 
     store_max_size: int = pydantic.Field(
         default=2**30,
@@ -174,6 +178,12 @@ class Settings(pydantic.BaseModel):
     store_buffer: int = pydantic.Field(default=50_000, ge=1000, le=10_000_000)
     """Most rows that wait for a store that is away, about a kilobyte each. Beyond it the oldest are
     dropped, and the ledger says later of which due times nothing is recorded."""
+
+    requests_max_dues: int = pydantic.Field(default=10_000, ge=1, le=10_000)
+    """Most due times in the range of a RunRequest. Its status has one bit for each."""
+
+    requests_max_unfinished: int = pydantic.Field(default=100, ge=1, le=10_000)
+    """Most RunRequests of a namespace that are under way. The others wait, the oldest first."""
 
     @pydantic.field_validator("store_max_size", mode="before")
     @classmethod

@@ -11,12 +11,15 @@ from evenkeel.model import (
     Cause,
     Instant,
     JobRef,
+    Request,
+    RequestState,
     RunId,
     RunState,
     Schedule,
     Timing,
 )
-from evenkeel.reasons import DelayCause, EventReason, Reason, RunReason
+from evenkeel.reasons import DelayCause, EventReason, Reason, RequestReason, RunReason
+from evenkeel.resource.names import KIND
 from evenkeel.resource.record import Placed, RecentRun, ToldSpan
 from evenkeel.when import DueTimes
 
@@ -28,6 +31,8 @@ class Prepare:
     run: RunId
     attempt: int
     schedule: Schedule
+    request: Request | None = None
+    """Of a requested run: what its Job gets from it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +47,8 @@ class Launch:
     may vanish by its ttl, and the name that locks with it. 0: nothing announces it."""
     latest: Instant | None = None
     """Later than this it is not to be created: its startingDeadlineSeconds."""
+    request: Request | None = None
+    """Of a requested run: what its Job gets from it, and whose status announces it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +113,131 @@ class Forget:
     """This schedule is gone: whatever is kept or tried again for it has no reason any more."""
 
     uid: str
+
+
+@dataclass(frozen=True, slots=True)
+class WriteRequest:
+    """The status of a request has changed; take the document when there is time to send it."""
+
+    uid: str
+    awaited: bool = False
+    """As of `WriteStatus`."""
+
+
+@dataclass(frozen=True, slots=True)
+class ForgetRequest:
+    """This request is gone: whatever is kept or tried again for it has no reason any more."""
+
+    uid: str
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteRequest:
+    """The ttl of a request has passed: delete the object, with a UID precondition."""
+
+    uid: str
+    ns: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class ReadRequest:
+    """Read a request again, with its status: what was known of it was dropped. The answer is a
+    `RequestSeen` or a `RequestGone`."""
+
+    uid: str
+    ns: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class MakeRequest:
+    """The annotation evenkeel.dev/trigger asks for one run: create the RunRequest of this name. One
+    that is there already is as good. The answer is a `TriggerMade`."""
+
+    uid: str
+    """The schedule's."""
+    ns: str
+    schedule: str
+    name: str
+    trigger: str
+
+
+@dataclass(frozen=True, slots=True)
+class ListDues:
+    """List the due times of a range, away from the loop: ten thousand take too long for a step. The
+    answer is a `DuesListed`."""
+
+    request: str
+    """The request's uid."""
+    dues: DueTimes
+    first: Instant
+    end: Instant
+    limit: int
+    """No more are listed."""
+
+
+@dataclass(frozen=True, slots=True)
+class AskRuns:
+    """Ask the ledger which runs of a schedule there were in [first, end); the answer is a
+    `RunsTold`. It includes what waits to be written."""
+
+    request: str
+    """The request's uid."""
+    uid: str
+    key: str
+    first: Instant
+    end: Instant
+
+
+@dataclass(frozen=True, slots=True)
+class RequestTold:
+    """The stored status of a request tells of all that was emitted for its runs up to
+    `revision`."""
+
+    request: str
+    """The request's uid."""
+    uid: str
+    key: str
+    """The schedule's."""
+    revision: int
+
+
+@dataclass(frozen=True, slots=True)
+class RequestKnown:
+    """A request whose runs were taken over from an earlier process, or that had ended, as its
+    stored status tells of them: the ledger may lack the last of it."""
+
+    request: str
+    uid: str
+    key: str
+    name: str
+    kind: str
+    alive: tuple[RunId, ...] = ()
+    recent: tuple[RecentRun, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class RequestClosed:
+    """No status of this request will tell of anything any more: it was deleted."""
+
+    request: str
+    uid: str
+    key: str
+
+
+@dataclass(frozen=True, slots=True)
+class RequestEnded:
+    """A request has come to its end: for metrics and logs."""
+
+    ns: str
+    name: str
+    schedule: str
+    state: RequestState
+    reason: RequestReason
+    total: int
+    counts: Mapping[str, int]
+    uid: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,20 +332,34 @@ class TimingBegan:
 
 
 @dataclass(frozen=True, slots=True)
+class ToldBy:
+    """The request of a run."""
+
+    request: str
+    """Its uid."""
+    name: str
+    requested_by: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class RunWaits:
-    """A run waits: queued or held (pending), or for its next attempt (retrying)."""
+    """A run waits: queued or held (pending), for its next attempt (retrying), or for its due time
+    (scheduled: the single run of a request for later)."""
 
     run: RunId
     key: str
     state: RunState
-    reason: RunReason
+    reason: RunReason | None
+    """None: it is scheduled."""
     attempt: int
     taken_at: float | None
     revision: int
     due_at: float | None = None
-    """Of a run that is retrying: when its next attempt begins."""
+    """Of a run that is retrying or scheduled: when its next attempt begins."""
     priority: int = 0
     attempts: tuple[Attempt, ...] = ()
+    told_by: ToldBy | None = None
+    """Of a requested run: the request, whose status has this `revision`. None: the schedule."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,6 +378,8 @@ class RunBegan:
     attempts: tuple[Attempt, ...] = ()
     """All that are known, this one included."""
     revision: int = 0
+    told_by: ToldBy | None = None
+    """Of a requested run: the request, whose status has this `revision`. None: the schedule."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,6 +401,8 @@ class RunEnded:
     template_hash: str = ""
     attempts: tuple[Attempt, ...] = ()
     revision: int = 0
+    told_by: ToldBy | None = None
+    """Of a requested run: the request, whose status has this `revision`. None: the schedule."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -350,7 +500,7 @@ class RunDelayed:
 
 @dataclass(frozen=True, slots=True)
 class KubeEvent:
-    """A Kubernetes Event on the ScheduledJob, for what its owner must know."""
+    """A Kubernetes Event on a ScheduledJob or a RunRequest, for what its owner must know."""
 
     uid: str
     ns: str
@@ -358,6 +508,8 @@ class KubeEvent:
     warning: bool
     reason: EventReason
     message: str
+    kind: str = KIND
+    """Of the object that it is on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -392,6 +544,17 @@ Effect = (
     | CheckTemplate
     | WriteStatus
     | Forget
+    | WriteRequest
+    | ForgetRequest
+    | DeleteRequest
+    | ReadRequest
+    | MakeRequest
+    | ListDues
+    | AskRuns
+    | RequestTold
+    | RequestKnown
+    | RequestClosed
+    | RequestEnded
     | ConfirmTime
     | BuildIndex
     | ImproveSet

@@ -13,6 +13,7 @@ from evenkeel.model import (
     JobFact,
     JobRef,
     Rejection,
+    Request,
     RunId,
     RunState,
     Schedule,
@@ -20,6 +21,7 @@ from evenkeel.model import (
 )
 from evenkeel.reasons import ConditionReason, Reason
 from evenkeel.resource.record import Memory, Placed
+from evenkeel.resource.request_record import RequestMemory
 
 Ask = object
 """Whoever asks recognises the answer by it; the scheduler only hands it back."""
@@ -64,6 +66,90 @@ class SchedulesListed:
     it."""
     unlisted: frozenset[str] = frozenset()
     """Namespaces that could not be listed: nothing is known of theirs."""
+
+
+@dataclass(frozen=True, slots=True)
+class RequestSeen:
+    """A request was added or modified. `memory` is its status: believed at first sight only."""
+
+    request: Request | Rejection
+    memory: RequestMemory
+    read: bool = False
+    """It was asked for by a `ReadRequest` effect."""
+
+
+@dataclass(frozen=True, slots=True)
+class RequestGone:
+    """A request was deleted."""
+
+    uid: str
+
+
+@dataclass(frozen=True, slots=True)
+class RequestsListed:
+    """All requests there are by an own LIST, as `SchedulesListed`."""
+
+    uids: frozenset[str]
+    listed_m: float
+    unlisted: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class RequestWritten:
+    """The status document of this revision is stored."""
+
+    uid: str
+    """The request's."""
+    revision: int
+
+
+@dataclass(frozen=True, slots=True)
+class DuesListed:
+    """The due times of a range that a `ListDues` effect asked for, ascending."""
+
+    request: str
+    dues: tuple[Instant, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PastRun:
+    """What the ledger knows of one run."""
+
+    due: Instant
+    kind: str
+    state: RunState
+    had_job: bool
+
+
+@dataclass(frozen=True, slots=True)
+class RunsTold:
+    """The runs that an `AskRuns` effect asked for. A due time later than `since` that none of
+    them names, and that lies in no span of `unknown`, has not run."""
+
+    request: str
+    runs: tuple[PastRun, ...] = ()
+    since: Instant = 0
+    """What was due up to here is not known. It is the last instant of the asked time where nothing
+    of it is known."""
+    unknown: tuple[tuple[Instant, Instant], ...] = ()
+    """Spans [first, end) of which nobody knows what became of them (unrecorded). They may overlap,
+    and runs in them that are named are known."""
+    has_ledger: bool = True
+    """False: there is none, and never will be while this process runs."""
+    away: bool = False
+    """The ledger did not answer; the same question may get an answer later."""
+
+
+@dataclass(frozen=True, slots=True)
+class TriggerMade:
+    """What became of a `MakeRequest`."""
+
+    uid: str
+    """The schedule's."""
+    trigger: str
+    made: bool
+    """The request exists. False: the API server refused it, for `sentence`."""
+    sentence: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -301,6 +387,13 @@ Message = (
     | ResourceRemoved
     | ScheduleRead
     | SchedulesListed
+    | RequestSeen
+    | RequestGone
+    | RequestsListed
+    | RequestWritten
+    | DuesListed
+    | RunsTold
+    | TriggerMade
     | SchedulesChanged
     | IndexBuilt
     | JobSeen
