@@ -83,7 +83,8 @@ sim: $(VENV)/ready ## simulate: SEEDS=5000 FIRST=20000 many, SEED=123 one again
 	$(BIN)/python -m tests.sim $(if $(SEED),--seed $(SEED)) $(if $(SEEDS),--seeds $(SEEDS)) $(if $(FIRST),--first $(FIRST))
 
 crds: $(VENV)/ready ## write crds/ and the chart's part of it from the models
-	@$(BIN)/python -m evenkeel.resource.crd > crds/scheduledjobs.evenkeel.dev.yaml
+	@$(BIN)/python -m evenkeel.resource.crd scheduledjobs > crds/scheduledjobs.evenkeel.dev.yaml
+	@$(BIN)/python -m evenkeel.resource.crd runrequests > crds/runrequests.evenkeel.dev.yaml
 	@$(BIN)/python -m evenkeel.resource.crd hash > operator/evenkeel/resource/schema_hash.py
 	@$(BIN)/python -m tests.chart.generate
 

@@ -285,6 +285,30 @@ POLICIES: tuple[Mistake, ...] = (
     Mistake("maxQueued without Queue", {"maxQueued": 5}, APPLY, "concurrencyPolicy: Queue"),
     Mistake("catchUpLimit without All", {"catchUpLimit": 5}, APPLY, "missedRuns: All"),
     Mistake(
+        "a parameter with a dash in its name",
+        {"parameters": [{"name": "BATCH-SIZE", "value": "10"}]},
+        APPLY,
+        "write the name of an environment variable",
+    ),
+    Mistake(
+        "a parameter that is a number",
+        {"parameters": [{"name": "BATCH_SIZE", "value": 10}]},
+        APPLY,
+        "must be of type string",
+    ),
+    Mistake(
+        "a parameter outside its enum",
+        {"parameters": [{"name": "BATCH_SIZE", "value": "10", "enum": ["100", "1000"]}]},
+        APPLY,
+        "value must be one of the values in enum",
+    ),
+    Mistake(
+        "a parameter twice",
+        {"parameters": [{"name": "A", "value": "1"}, {"name": "A", "value": "2"}]},
+        APPLY,
+        "each name may stand once",
+    ),
+    Mistake(
         "a history of -1",
         {"successfulJobsHistoryLimit": -1},
         APPLY,

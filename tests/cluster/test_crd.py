@@ -273,9 +273,7 @@ STATUS: Json = {
     "internal": {
         "mark": "2026-01-01T00:00:00Z",
         "timing": {"hash": "h", "since": "2026-01-01T00:00:00Z", "fields": {"schedule": "x"}},
-        "waiting": [
-            {"due": "2026-01-01T00:00:00Z", "kind": "s", "attempt": 1, "reason": "launching"}
-        ],
+        "waiting": [{"due": "2026-01-01T00:00:00Z", "attempt": 1, "reason": "launching"}],
         "unnamedActive": 3,
         "durations": [1, 31622400],
         "templateHash": "t",

@@ -13,16 +13,31 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.cluster.harness.crd_validator import Asked, CrdValidator
 from tests.mistakes import CRON_TEXTS, GOOD, MISTAKES, Mistake, Where, refused_since_lately
+from tests.unit.resource.request_cases import (
+    GOOD_REQUESTS,
+    REQUESTS_REFUSED_BY_BOTH,
+    REQUESTS_REFUSED_IN_OTHER_WORDS,
+    backfill,
+    run_request,
+    wish,
+)
 from tests.unit.when.test_cron import MEANS, REFUSED
 from tests.unit.when.test_other_programs import VALIDITY
 
 from evenkeel.errors import BadField
 from evenkeel.model import DayMatch
 from evenkeel.resource.crd import crd
+from evenkeel.resource.definitions import RUN_REQUEST
+from evenkeel.resource.request_rules import FIXED
 from evenkeel.when.cron import parse_cron
 
 Json = dict[str, Any]
 CRD = crd()
+REQUEST_CRD = crd(RUN_REQUEST)
+BAD_REQUESTS = (
+    *REQUESTS_REFUSED_BY_BOTH,
+    *(bad for bad, _ in REQUESTS_REFUSED_IN_OTHER_WORDS),
+)
 BACKWARDS = "runs backwards"
 ENTRIES = (
     *("0", "5", "07", "59", "60", "24", "31", "32", "*", "?", "L", "W", "15W", "R", "R/5", "H"),
@@ -165,3 +180,54 @@ def test_any_text_is_judged_alike(crdvalidator: CrdValidator, texts: list[str]) 
     _, answers = crdvalidator.judge(CRD, [scheduled(text) for text in texts])
     pairs = zip(texts, answers, strict=True)
     assert not [(text, answer) for text, answer in pairs if differs(text, answer)]
+
+
+# --- requests ---------------------------------------------------------------------------------
+
+
+def filled_in(spec: Json) -> Json:
+    """As an API server stores it: defaults, and no nulls. The validator fills nothing in."""
+    properties = REQUEST_CRD["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]
+    fields = properties["spec"]["properties"]
+    defaults = {name: part["default"] for name, part in fields.items() if "default" in part}
+    return defaults | {name: value for name, value in spec.items() if value is not None}
+
+
+def request(spec: Json) -> Json:
+    return run_request(filled_in(spec))
+
+
+def test_the_crd_of_requests_is_taken(crdvalidator: CrdValidator) -> None:
+    asked = [Asked(request(spec)) for spec in GOOD_REQUESTS.values()]
+    assert crdvalidator.judge(REQUEST_CRD, asked) == ([], [[]] * len(asked))
+
+
+def test_a_mistake_in_a_request_has_one_sentence_at_its_field(crdvalidator: CrdValidator) -> None:
+    _, answers = crdvalidator.judge(REQUEST_CRD, [Asked(request(bad.spec)) for bad in BAD_REQUESTS])
+    for bad, refusals in zip(BAD_REQUESTS, answers, strict=True):
+        told = [one for one in refusals if "some validation rules were not checked" not in one]
+        assert len(told) == 1, (bad.why, refusals)
+        assert told[0].startswith(f"{bad.field}: "), (bad.why, told)
+
+
+def test_the_status_of_a_request_can_be_written(crdvalidator: CrdValidator) -> None:
+    old = [request(spec) for spec in GOOD_REQUESTS.values()]
+    asked = [Asked(with_status(each), each, status=True) for each in old]
+    assert not any(crdvalidator.judge(REQUEST_CRD, asked)[1])
+
+
+def test_a_request_changes_in_nothing_but_what_may_change(crdvalidator: CrdValidator) -> None:
+    old = request(backfill(parameters=[{"name": "A", "value": "1"}]))
+    right = request(backfill(parameters=[{"name": "A", "value": "1"}], suspend=True, maxActive=100))
+    wrong = [
+        request(backfill(parameters=[{"name": "A", "value": "2"}])),
+        request(backfill()),
+        request(wish(parameters=[{"name": "A", "value": "1"}])),
+        request(backfill(parameters=[{"name": "A", "value": "1"}], order="NewestFirst")),
+    ]
+    _, (taken, *refused) = crdvalidator.judge(
+        REQUEST_CRD, [Asked(new, old) for new in (right, *wrong)]
+    )
+    assert taken == []
+    assert [len(each) for each in refused] == [1, 1, 1, 1]
+    assert all(FIXED in one for each in refused for one in each)

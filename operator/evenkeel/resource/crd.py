@@ -1,9 +1,10 @@
-"""Generates the CustomResourceDefinition: `python -m evenkeel.resource.crd` prints its YAML.
+"""Generates the CustomResourceDefinitions: `python -m evenkeel.resource.crd scheduledjobs` prints
+the YAML of one, and `runrequests` that of the other.
 
-`crds/scheduledjobs.evenkeel.dev.yaml` holds this output, and a test fails when they differ. The
-schema comes from `v1alpha1`, `v1alpha1_status`, `rules` and `template_schema`. The operator does
-not import this module, which takes a second: `python -m evenkeel.resource.crd hash` prints the
-module `schema_hash`, by which the operator knows the CRD that it was built with.
+The files in `crds/` hold this output, and a test fails when they differ. What they say comes from
+`definitions`. The operator does not import this module, which takes a second: `python -m
+evenkeel.resource.crd hash` prints the module `schema_hash`, by which the operator knows the CRDs
+that it was built with.
 """
 
 import hashlib
@@ -13,14 +14,9 @@ from typing import Any, TextIO
 
 import yaml
 
-from evenkeel.reasons import ConditionReason, ConditionType
-from evenkeel.resource.names import GROUP, KIND, PLURAL, VERSION
-from evenkeel.resource.record import NOT_SEEN_MESSAGE, NOT_SEEN_STATE
-from evenkeel.resource.rules import RULES
-from evenkeel.resource.structural import Json, structural
-from evenkeel.resource.template_schema import job_template_schema
-from evenkeel.resource.v1alpha1 import Spec
-from evenkeel.resource.v1alpha1_status import Status
+from evenkeel.resource.definitions import DEFINITIONS, SCHEDULED_JOB, Column, Definition
+from evenkeel.resource.names import GROUP, VERSION
+from evenkeel.resource.structural import Json
 
 HEADER = """\
 # Generated from operator/evenkeel/resource; do not edit. To write it again:
@@ -30,81 +26,47 @@ HEADER = """\
 HASH_MODULE = """\
 \"\"\"Generated from `crd`; do not edit. To write it again: make crds\"\"\"
 
-SCHEMA_HASH = "{hash}"
+SCHEMA_HASHES = {{
+{rows}
+}}
 """
 
-DESCRIPTION = "Creates Jobs on a schedule and keeps the load even."
 
-COLUMNS: tuple[tuple[str, str, str, str], ...] = (
-    ("Schedule", "string", ".status.scheduleText", "When it runs"),
-    ("State", "string", ".status.state", "How the schedule stands"),
-    # not a date: kubectl prints dates in the future as <invalid>
-    ("Next", "string", ".status.nextRunTime", "The next due time"),
-    ("Last", "date", ".status.lastScheduleTime", "Time since the last due time launched"),
-    ("Result", "string", ".status.lastResult", "How the last run ended"),
-    ("Active", "integer", ".status.activeCount", "Runs that are active"),
-    ("Age", "date", ".metadata.creationTimestamp", ""),
-)
-WIDE_COLUMNS: tuple[tuple[str, str, str, str], ...] = (
-    ("Zone", "string", ".spec.timeZone", "Time zone"),
-    ("Next Local", "string", ".status.nextLocal", "The next due time in the time zone"),
-    ("Slot", "string", ".status.placement.slot", "Where the operator placed it"),
-    ("Priority", "integer", ".spec.priority", "Of runs due together, higher starts first"),
-    ("Images", "string", ".status.images", "The images of the template's containers"),
-)
-
-
-# Without it whatever waits for a new schedule (`helm install --wait`, `kubectl wait`) would find no
-# condition that is not met, and go on before the operator has looked at it.
-NOT_SEEN_YET: Json = {
-    "state": NOT_SEEN_STATE,
-    "conditions": [
-        {
-            "type": ConditionType.READY.value,
-            "status": "Unknown",
-            "reason": ConditionReason.PENDING.value,
-            "message": NOT_SEEN_MESSAGE,
-            "lastTransitionTime": "1970-01-01T00:00:00Z",
-        }
-    ],
-}
-
-
-def crd() -> Json:
+def crd(definition: Definition = SCHEDULED_JOB) -> Json:
     """The whole manifest. The description of its schema names the schema's hash."""
-    return _crd(f"{DESCRIPTION} Schema {schema_hash()}.")
+    return _crd(definition, f"{definition.description} Schema {schema_hash(definition)}.")
 
 
-def schema_hash() -> str:
+def schema_hash(definition: Definition) -> str:
     """Of everything in the manifest but the hash itself."""
-    manifest = json.dumps(_crd(DESCRIPTION), sort_keys=True)
+    manifest = json.dumps(_crd(definition, definition.description), sort_keys=True)
     return hashlib.sha256(manifest.encode()).hexdigest()[:12]
 
 
-def _crd(description: str) -> Json:
+def _crd(definition: Definition, description: str) -> Json:
     return {
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
-        "metadata": {"name": f"{PLURAL}.{GROUP}"},
+        "metadata": {"name": f"{definition.plural}.{GROUP}"},
         "spec": {
             "group": GROUP,
             "names": {
-                "kind": KIND,
-                "listKind": f"{KIND}List",
-                "plural": PLURAL,
-                "singular": KIND.lower(),
-                "shortNames": ["sj"],
-                "categories": ["evenkeel", "all"],
+                "kind": definition.kind,
+                "listKind": f"{definition.kind}List",
+                "plural": definition.plural,
+                "singular": definition.kind.lower(),
+                "shortNames": [definition.short_name],
+                "categories": list(definition.categories),
             },
             "scope": "Namespaced",
-            "versions": [_version(description)],
+            "versions": [_version(definition, description)],
         },
     }
 
 
-def _version(description: str) -> Json:
-    columns = [_column(column, wide=False) for column in COLUMNS]
-    columns += [_column(column, wide=True) for column in WIDE_COLUMNS]
+def _version(definition: Definition, description: str) -> Json:
+    columns = [_column(column, wide=False) for column in definition.columns]
+    columns += [_column(column, wide=True) for column in definition.wide_columns]
     return {
         "name": VERSION,
         "served": True,
@@ -120,32 +82,21 @@ def _version(description: str) -> Json:
                     "apiVersion": {"type": "string"},
                     "kind": {"type": "string"},
                     "metadata": {"type": "object"},
-                    "spec": _spec(),
-                    "status": {
-                        **structural(Status.model_json_schema(by_alias=True)),
-                        "default": NOT_SEEN_YET,
-                    },
+                    "spec": definition.spec(),
+                    "status": {**definition.status(), "default": definition.not_seen_yet},
                 },
             }
         },
     }
 
 
-def _column(column: tuple[str, str, str, str], *, wide: bool) -> Json:
+def _column(column: Column, *, wide: bool) -> Json:
     name, kind, path, described = column
     out: Json = {"name": name, "type": kind, "jsonPath": path}
     if described:
         out["description"] = described
     if wide:
         out["priority"] = 1
-    return out
-
-
-def _spec() -> Json:
-    out = structural(Spec.model_json_schema(by_alias=True))
-    described = out["properties"]["jobTemplate"]["description"]
-    out["properties"]["jobTemplate"] = {"description": described, **job_template_schema()}
-    out["x-kubernetes-validations"] = [rule.published() for rule in RULES]
     return out
 
 
@@ -156,14 +107,22 @@ class _Dumper(yaml.SafeDumper):
         return True
 
 
-def render(out: TextIO) -> None:
+def render(definition: Definition, out: TextIO) -> None:
     """Write the manifest as YAML. The same models always give the same bytes."""
     out.write(HEADER)
-    yaml.dump(crd(), out, Dumper=_Dumper, sort_keys=False, default_flow_style=None, width=100)
+    manifest = crd(definition)
+    yaml.dump(manifest, out, Dumper=_Dumper, sort_keys=False, default_flow_style=None, width=100)
+
+
+def hash_module() -> str:
+    """The text of `schema_hash`."""
+    rows = [f'    "{each.kind}": "{schema_hash(each)}",' for each in DEFINITIONS]
+    return HASH_MODULE.format(rows="\n".join(rows))
 
 
 if __name__ == "__main__":
-    if sys.argv[1:] == ["hash"]:
-        sys.stdout.write(HASH_MODULE.format(hash=schema_hash()))
+    (_WANTED,) = sys.argv[1:]
+    if _WANTED == "hash":
+        sys.stdout.write(hash_module())
     else:
-        render(sys.stdout)
+        render(next(each for each in DEFINITIONS if each.plural == _WANTED), sys.stdout)

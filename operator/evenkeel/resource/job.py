@@ -12,9 +12,10 @@ from typing import Any
 import orjson
 
 from evenkeel import rfc3339
-from evenkeel.model import Instant, JobFact, JobRef, JobState, RunId, Schedule
+from evenkeel.model import Instant, JobFact, JobRef, JobState, Request, RunId, Schedule
 from evenkeel.resource.job_name import due_of, job_name, pod_name_problem, read_job_name
-from evenkeel.resource.names import API_VERSION, GROUP, KIND
+from evenkeel.resource.names import API_VERSION, GROUP, KIND, NOTE_REQUEST
+from evenkeel.resource.parameters import bake, given_by
 from evenkeel.when.zone import load_zone
 
 __all__ = [
@@ -56,15 +57,20 @@ def schedule_label(schedule_name: str) -> str:
     return f"{schedule_name[: _LABEL_LENGTH - 9].rstrip('-.')}-{digest}"
 
 
-def render(schedule: Schedule, run: RunId, attempt: int = 1) -> bytes:
-    """The body of the create: the user's template untouched, our marks on Job and Pods."""
-    template = orjson.loads(schedule.template)
+def render(
+    schedule: Schedule, run: RunId, attempt: int = 1, request: Request | None = None
+) -> bytes:
+    """The body of the create: the user's template, with the parameters that the request gives, and
+    our marks on Job and Pods."""
+    template = bake(orjson.loads(schedule.template), given_by(request, schedule.parameters))
     labels = {LABEL_SCHEDULE: schedule_label(schedule.name), LABEL_UID: schedule.uid}
     notes = {
         NOTE_DUE: rfc3339.show(run.due),
         NOTE_ATTEMPT: str(attempt),
         NOTE_SCHEDULED: _scheduled_at(run.due, schedule.timing.zone),
     }
+    if request is not None:
+        notes[NOTE_REQUEST] = request.name
     wished = _object(template.get("metadata"))
     spec = _object(template.get("spec"))
     pod = _object(spec.get("template"))

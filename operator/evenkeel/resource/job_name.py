@@ -35,6 +35,10 @@ _BASE_LENGTH = 52
 """As long as the name of a CronJob may be. A stamp of ten digits fits behind it, so that a schedule
 has the same base on whole minutes and beside them."""
 
+_REQUESTED_BASE_LENGTH = 30
+"""The base of a requested run. Its kind makes the tail longer, and of a longer base the Pods of an
+Indexed Job could often not be named: a schedule would be told so that works without requests."""
+
 _HASH_LENGTH = 6
 
 _SECONDS_DIGITS = 10
@@ -65,7 +69,8 @@ class NamedRun:
 def job_name(schedule_name: str, run: RunId, attempt: int = 1) -> str:
     """At most 63 characters, and a DNS subdomain; equal for equal runs, whoever computes it."""
     tail = _tail(run, attempt)
-    return _base(schedule_name, min(_BASE_LENGTH, NAME_LENGTH - len(tail))) + tail
+    longest = _BASE_LENGTH if run.kind == BY_SCHEDULE else _REQUESTED_BASE_LENGTH
+    return _base(schedule_name, min(longest, NAME_LENGTH - len(tail))) + tail
 
 
 def read_job_name(name: str, schedule_name: str | None = None) -> NamedRun | None:
@@ -132,8 +137,9 @@ def pod_name_problem(schedule: Schedule) -> str | None:
     """Why the Pods of an Indexed Job could not be named, in a sentence; None when they can.
 
     Each of them is called after its Job and its index, and the API server refuses the Job where the
-    last one's name is no hostname. The lengths are those of scheduled runs and their retries. Not
-    covered: a schedule's name with dots, which no hostname may have; the API server says so."""
+    last one's name is no hostname. The lengths are those of scheduled and requested runs and of
+    their retries. Not covered: a schedule's name with dots, which no hostname may have; the API
+    server says so."""
     spec = orjson.loads(schedule.template).get("spec")
     if not isinstance(spec, dict) or spec.get("completionMode") != "Indexed":
         return None
@@ -146,7 +152,12 @@ def pod_name_problem(schedule: Schedule) -> str | None:
     length = len(longest) + len(index)
     if length <= NAME_LENGTH:
         return None
-    most = NAME_LENGTH - len(index) - max(len(_tail(*each)) for each in runs)
+    room = NAME_LENGTH - len(index)
+    plain = ("a" * length for length in range(_BASE_LENGTH, 0, -1))
+    most = next(
+        (len(name) for name in plain if max(len(job_name(name, *each)) for each in runs) <= room),
+        0,
+    )
     if len(schedule.name) <= most:  # it has an ambiguous end, and a hash behind it
         most -= _HASH_LENGTH + 1
     return (
@@ -158,10 +169,11 @@ def pod_name_problem(schedule: Schedule) -> str | None:
 
 
 def _longest_runs(schedule: Schedule) -> list[tuple[RunId, int]]:
-    """Among these are the scheduled runs and attempts with the longest names."""
+    """Among these are the runs and attempts with the longest names. A requested run may be due at
+    any second, whatever the timing."""
     due = _LAST_SECOND if _has_odd_seconds(schedule.timing) else _LAST_MINUTE
-    run = RunId(schedule.uid, due)
-    return [(run, attempt) for attempt in range(1, schedule.retry.limit + 2)]
+    runs = RunId(schedule.uid, due), RunId(schedule.uid, _LAST_SECOND, "q0aaaaaa")
+    return [(run, attempt) for run in runs for attempt in range(1, schedule.retry.limit + 2)]
 
 
 def _has_odd_seconds(timing: Timing) -> bool:

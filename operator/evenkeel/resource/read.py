@@ -11,12 +11,11 @@ An accepted schedule need not ever run: an `at` in the past is accepted.
 
 import hashlib
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import orjson
-from pydantic import ValidationError
 
 from evenkeel.errors import BadField
 from evenkeel.model import (
@@ -27,6 +26,7 @@ from evenkeel.model import (
     Gap,
     Hourly,
     Interval,
+    Parameter,
     PlacementWish,
     Rejection,
     Retry,
@@ -36,15 +36,15 @@ from evenkeel.model import (
     Window,
 )
 from evenkeel.reasons import ConditionReason
+from evenkeel.resource.guard import QUOTED_MAX, Identity, checked, created, guarded, note
+from evenkeel.resource.names import NOTE_TRIGGER
+from evenkeel.resource.parameters import bake
 from evenkeel.resource.rules import MANUAL_SELECTOR, RULES, SELECTOR
 from evenkeel.resource.text import parse_clock, parse_instant
-from evenkeel.resource.v1alpha1 import IntervalSpec, PlacementSpec, Spec
+from evenkeel.resource.v1alpha1 import IntervalSpec, ParameterSpec, PlacementSpec, Spec
 from evenkeel.resource.weight import weight_by_requests
 from evenkeel.when import compile_timing, format_duration, parse_duration
 from evenkeel.when.compile import LONGEST_INTERVAL_S
-
-QUOTED_MAX = 200
-"""At most so many characters of an error message are quoted: an Event can hold 1,024 in all."""
 
 IMAGES_MAX = 10
 """Images that a status shows: nobody reads more of them in a table."""
@@ -53,68 +53,36 @@ TEMPLATE_BYTES = 256 * 1024
 """A template stays in memory as long as its schedule does. At 1 MB each, two hundred of one tenant
 would take the memory of all."""
 
+PARAMETERS_BYTES = 128 * 1024
+"""They stay in memory as the template does. 20 values of 4 KiB have room; 50 choices of 4 KiB have
+none."""
+
 HASH_BYTES = 10
 """80 bits: among a million templates two have the same hash with a probability of 10^-12."""
 
 
 def read(raw: Mapping[str, Any], *, min_interval_s: int = 10) -> Schedule | Rejection:
     """The schedule of an object, or the reason for which it is not accepted."""
-    uid, ns, name, generation = "", "", "", 0
-    try:
-        uid, ns, name, generation = _identity(raw)
-        return _schedule(raw, min_interval_s=min_interval_s)
-    except BadField as mistake:
-        return Rejection(uid, ns, name, generation, mistake.field, mistake.sentence, mistake.reason)
-    except Exception as surprise:  # noqa: BLE001 - one bad object must not stop the others
-        sentence = f"the object could not be read ({type(surprise).__name__})"
-        return Rejection(uid, ns, name, generation, "", sentence, ConditionReason.UNREADABLE)
+    return guarded(raw, lambda whose: _schedule(raw, whose, min_interval_s=min_interval_s))
 
 
 def read_spec(raw: object) -> Spec:
     """The spec, checked by shape and rules. BadField names the first mistake with its full path."""
-    if not isinstance(raw, Mapping):
-        raise BadField("spec", "must be an object")
-    try:
-        spec = Spec.model_validate(raw)
-    except ValidationError as wrong:
-        raise _bad_shape(wrong) from None
-    for rule in RULES:
-        if not rule.holds(spec):
-            raise BadField(f"spec.{rule.field}" if rule.field else "spec", rule.sentence)
-    return spec
+    return checked(Spec, RULES, raw)
 
 
-def _identity(raw: object) -> tuple[str, str, str, int]:
-    metadata = raw.get("metadata") if isinstance(raw, Mapping) else None
-    if not isinstance(metadata, Mapping):
-        return "", "", "", 0
-    generation = metadata.get("generation")
-    return (
-        _text(metadata.get("uid")),
-        _text(metadata.get("namespace")) or "default",
-        _text(metadata.get("name")),
-        generation if type(generation) is int else 0,
-    )
-
-
-def _text(value: object) -> str:
-    return value[:253] if isinstance(value, str) else ""
-
-
-def _schedule(raw: Mapping[str, Any], *, min_interval_s: int) -> Schedule:
-    uid, ns, name, generation = _identity(raw)
-    if not name:
-        raise BadField("metadata.name", "is required")
+def _schedule(raw: Mapping[str, Any], whose: Identity, *, min_interval_s: int) -> Schedule:
     spec = read_spec(raw.get("spec"))
     timing = _timing(spec, min_interval_s=min_interval_s)
-    _prove(timing, seed=f"{ns}/{name}")
-    template = _template(spec.job_template)
+    _prove(timing, seed=f"{whose.ns}/{whose.name}")
+    parameters = _parameters(spec.parameters or ())
+    template = _template(spec.job_template, parameters)
     return Schedule(
-        uid=uid,
-        ns=ns,
-        name=name,
-        created=_created(raw),
-        generation=generation,
+        uid=whose.uid,
+        ns=whose.ns,
+        name=whose.name,
+        created=created(raw),
+        generation=whose.generation,
         timing=timing,
         template=template,
         template_hash=hashlib.blake2b(template, digest_size=HASH_BYTES).hexdigest(),
@@ -139,18 +107,9 @@ def _schedule(raw: Mapping[str, Any], *, min_interval_s: int) -> Schedule:
         ttl_s=_ttl_s(spec.job_template),
         weight_by_requests=weight_by_requests(spec.job_template),
         images=_images(spec.job_template),
+        parameters=parameters,
+        trigger=note(raw, NOTE_TRIGGER),
     )
-
-
-def _created(raw: Mapping[str, Any]) -> int:
-    """The creation time. 0 for a manifest that no API server has seen: its caller sets the time."""
-    stamp = raw["metadata"].get("creationTimestamp")
-    if stamp is None:
-        return 0
-    try:
-        return parse_instant(stamp)
-    except (TypeError, ValueError):
-        raise BadField("metadata.creationTimestamp", "is not a time") from None
 
 
 # --- timing -----------------------------------------------------------------------------------
@@ -237,7 +196,19 @@ def _placement(spec: PlacementSpec) -> PlacementWish:
     return PlacementWish(weight=spec.weight, window=window, pinned=spec.pinned)
 
 
-def _template(template: dict[str, Any]) -> bytes:
+def _parameters(specs: Sequence[ParameterSpec]) -> tuple[Parameter, ...]:
+    parameters = tuple(Parameter(one.name, one.value, tuple(one.enum or ())) for one in specs)
+    size = sum(len(text.encode()) for one in parameters for text in (one.value, *one.choices))
+    if size > PARAMETERS_BYTES:
+        sentence = (
+            f"have {math.ceil(size / 1024)} KiB of values, and at most {PARAMETERS_BYTES // 1024}"
+            " KiB are taken: name large texts in enum by short words"
+        )
+        raise BadField("spec.parameters", sentence)
+    return parameters
+
+
+def _template(template: dict[str, Any], parameters: tuple[Parameter, ...]) -> bytes:
     job_spec = template.get("spec")
     if not isinstance(job_spec, dict):
         raise BadField("spec.jobTemplate.spec", "is required")
@@ -249,14 +220,16 @@ def _template(template: dict[str, Any]) -> bytes:
         raise BadField("spec.jobTemplate.spec.manualSelector", MANUAL_SELECTOR)
     try:
         # Sorted: a template whose keys only changed their order must keep its hash.
-        text = orjson.dumps(template, option=orjson.OPT_SORT_KEYS)
+        text = orjson.dumps(bake(template, parameters), option=orjson.OPT_SORT_KEYS)
     except TypeError as wrong:  # too deep, an integer beyond 64 bits, half a surrogate pair
         sentence = f"cannot be sent as JSON: {str(wrong)[:QUOTED_MAX]}"
         raise BadField("spec.jobTemplate", sentence) from None
     if len(text) > TEMPLATE_BYTES:
+        added = " with the parameters in each container" if parameters else ""
         sentence = (
-            f"has {math.ceil(len(text) / 1024)} KiB of JSON, and at most {TEMPLATE_BYTES // 1024} "
-            "KiB are taken: keep large texts in a ConfigMap that the Pod mounts"
+            f"has {math.ceil(len(text) / 1024)} KiB of JSON{added}, and at most"
+            f" {TEMPLATE_BYTES // 1024} KiB are taken: keep large texts in a ConfigMap that the Pod"
+            " mounts"
         )
         raise BadField("spec.jobTemplate", sentence)
     return text
@@ -274,30 +247,3 @@ def _images(template: dict[str, Any]) -> tuple[str, ...]:
         return ()
     images = [one.get("image") for one in containers[:IMAGES_MAX] if isinstance(one, dict)]
     return tuple(image[:QUOTED_MAX] for image in images if isinstance(image, str))
-
-
-def _bad_shape(wrong: ValidationError) -> BadField:
-    first = wrong.errors(include_url=False, include_input=False)[0]
-    path = ".".join(["spec", *(str(part)[:64] for part in first["loc"])])
-    return BadField(path, _sentence(first["type"], first.get("ctx", {}), first["msg"]))
-
-
-def _sentence(kind: str, context: Mapping[str, Any], message: str) -> str:
-    wording = _SENTENCES.get(kind)
-    return (wording.format(**context) if wording is not None else message)[:QUOTED_MAX]
-
-
-_SENTENCES = {
-    "missing": "is required",
-    "model_type": "must be an object",
-    "dict_type": "must be an object",
-    "string_type": "must be a string",
-    "string_unicode": "must be a string of valid Unicode",
-    "string_too_short": "must not be empty",
-    "string_too_long": "must have at most {max_length} characters",
-    "int_type": "must be a whole number",
-    "bool_type": "must be true or false",
-    "enum": "must be {expected}",
-    "greater_than_equal": "must be at least {ge}",
-    "less_than_equal": "must be at most {le}",
-}

@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from evenkeel.model import (
-    BY_SCHEDULE,
     Instant,
     JobRef,
     RunState,
@@ -55,10 +54,10 @@ class RecentRun:
 
 @dataclass(frozen=True, slots=True)
 class WaitingRun:
-    """One row of `status.internal.waiting`: a run that the mark has passed and that has no Job."""
+    """One row of `status.internal.waiting`: a run by schedule that the mark has passed and that has
+    no Job."""
 
     due: Instant
-    kind: str = BY_SCHEDULE
     attempt: int = 1
     reason: Reason = Reason.HELD
     retry_at: Instant | None = None
@@ -176,6 +175,8 @@ class Memory:
     """Of the active runs up to the mark, those that `active` has no room for."""
     record: Record = field(default_factory=Record)
     template_hash: str = ""
+    trigger: str = ""
+    """The last id of the annotation evenkeel.dev/trigger for which a RunRequest exists."""
     conditions: Mapping[str, Condition] = field(default_factory=dict)
     placed: Placed | None = None
     version: str = ""

@@ -7,12 +7,10 @@ through both and compares the sentences.
 
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-
-from pydantic import JsonValue
 
 from evenkeel.model import DAY_S, Concurrency, MissedRuns
-from evenkeel.resource.text import cel, parse_instant, unless_unchanged
+from evenkeel.resource.rule import Rule
+from evenkeel.resource.text import parse_instant
 from evenkeel.resource.v1alpha1 import KINDS, Spec
 
 WORKS_WITH: tuple[tuple[str, str, tuple[str, ...]], ...] = (
@@ -39,23 +37,6 @@ SELECTOR = "selector is chosen by Kubernetes, as in a CronJob: remove it"
 MANUAL_SELECTOR = "manualSelector is not supported, as in a CronJob: remove it"
 
 
-@dataclass(frozen=True, slots=True)
-class Rule:
-    """One rule. `holds` in Python and `cel` in the CRD must accept the same specs."""
-
-    field: str
-    cel: str
-    sentence: str
-    holds: Callable[[Spec], bool]
-    unchanged: str = ""
-    """CEL for "these fields stand so since before the rule came": then the rule passes."""
-
-    def published(self) -> dict[str, JsonValue]:
-        """The entry of x-kubernetes-validations at the spec."""
-        entry = cel(self.cel, self.sentence, path=f".{self.field}" if self.field else None)
-        return unless_unchanged(entry, self.unchanged) if self.unchanged else entry
-
-
 def kinds_of(spec: Spec) -> list[str]:
     """Which of schedule, hourly, interval and at are set: one, if the spec is right."""
     return [kind for kind in KINDS if getattr(spec, kind) is not None]
@@ -75,7 +56,7 @@ def _is_set(spec: Spec, field: str) -> bool:
             return spec.placement.pinned
 
 
-def _useless(field: str, there: str, works_with: tuple[str, ...], kind: str) -> Rule:
+def _useless(field: str, there: str, works_with: tuple[str, ...], kind: str) -> Rule[Spec]:
     return Rule(
         field=field,
         cel=f"!({there} && has(self.{kind}))",
@@ -84,7 +65,7 @@ def _useless(field: str, there: str, works_with: tuple[str, ...], kind: str) -> 
     )
 
 
-def _whole_days_only(field: str, there: str) -> Rule:
+def _whole_days_only(field: str, there: str) -> Rule[Spec]:
     return Rule(
         field=field,
         cel=f"!({there}) || !has(self.interval) || {_WHOLE_DAYS_CEL}",
@@ -95,7 +76,7 @@ def _whole_days_only(field: str, there: str) -> Rule:
     )
 
 
-def _needs(field: str, policy: str, value: str, holds: Callable[[Spec], bool]) -> Rule:
+def _needs(field: str, policy: str, value: str, holds: Callable[[Spec], bool]) -> Rule[Spec]:
     """`field` does nothing unless `policy` has this value. The API server writes the defaults of
     both into every object, so only another number than the default is a mistake."""
     before = "oldSelf.value()"
@@ -143,7 +124,7 @@ def _starts_before_it_ends(spec: Spec) -> bool:
 _HAS_OFFSET = "has(self.interval) && has(self.interval.offset)"
 
 
-def _rules() -> Iterator[Rule]:
+def _rules() -> Iterator[Rule[Spec]]:
     yield Rule(
         field="",
         cel="[" + ", ".join(f"has(self.{kind})" for kind in KINDS) + "].filter(x, x).size() == 1",
@@ -211,4 +192,4 @@ def _rules() -> Iterator[Rule]:
     )
 
 
-RULES: tuple[Rule, ...] = tuple(_rules())
+RULES: tuple[Rule[Spec], ...] = tuple(_rules())

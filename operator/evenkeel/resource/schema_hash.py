@@ -1,3 +1,6 @@
 """Generated from `crd`; do not edit. To write it again: make crds"""
 
-SCHEMA_HASH = "1eaa4d07d049"
+SCHEMA_HASHES = {
+    "ScheduledJob": "7e61700f7377",
+    "RunRequest": "773a274e9eb4",
+}

@@ -7,12 +7,11 @@ edited by hand or written by a newer version, so what does not fit is as if it w
 """
 
 import re
-from collections.abc import Callable, Mapping
-from typing import Any, TypeVar
+from collections.abc import Mapping
+from typing import Any
 
 from evenkeel import rfc3339
 from evenkeel.model import (
-    BY_SCHEDULE,
     SLOT_S,
     Instant,
     JobRef,
@@ -20,51 +19,47 @@ from evenkeel.model import (
     Timing,
     Window,
 )
-from evenkeel.reasons import ConditionType, Reason
+from evenkeel.reasons import Reason
 from evenkeel.resource.record import (
     ACTIVE_COUNT,
     CONDITION_COUNT,
     COUNTED,
     DURATIONS_COUNT,
-    LARGEST_COUNT,
     LONGEST_RUN_S,
-    MOST_ATTEMPTS,
     RECENT_COUNT,
     SPANS_COUNT,
     WAITING_COUNT,
-    Condition,
     Memory,
     Pause,
     Placed,
-    RecentRun,
     Record,
     Shown,
     ToldSpan,
     WaitingRun,
 )
+from evenkeel.resource.status_parts import (
+    read_attempt,
+    read_condition,
+    read_count,
+    read_counts,
+    read_mapping,
+    read_recent,
+    read_rows,
+    read_text,
+    read_waiting_reason,
+    show_conditions,
+    show_instant,
+    show_recent,
+    without_empty,
+)
 from evenkeel.resource.timing import (
-    KINDS_OF_TIMING,
     seconds,
-    timing_fields,
     timing_from_fields,
-    timing_hash,
+    timing_patch,
 )
 from evenkeel.when.compile import LONGEST_INTERVAL_S
 
-T = TypeVar("T")
-
-_KIND = re.compile(r"s|q0[a-z2-7]{6}", re.ASCII)
 _CLOCK = re.compile(r"(\d\d):(\d\d)", re.ASCII)
-_WAITING_REASONS = frozenset(
-    {
-        Reason.TAKEN_UP,
-        Reason.LAUNCHING,
-        Reason.QUEUED,
-        Reason.HELD,
-        Reason.UNANNOUNCED,
-        Reason.RETRYING,
-    }
-)
 
 
 # --- read ---------------------------------------------------------------------------------------
@@ -75,34 +70,35 @@ def parse(raw: object, *, version: str = "") -> Memory:
     if not isinstance(raw, Mapping) or not raw:
         return Memory(version=version)
     status = raw
-    internal = _mapping(status.get("internal"))
-    timing = _mapping(internal.get("timing"))
+    internal = read_mapping(status.get("internal"))
+    timing = read_mapping(internal.get("timing"))
     return Memory(
-        generation=_count(status.get("observedGeneration")),
+        generation=read_count(status.get("observedGeneration")),
         mark=rfc3339.read(internal.get("mark")),
         timing=timing_from_fields(timing.get("fields")),
         timing_since=rfc3339.read(timing.get("since")),
         suspended_since=rfc3339.read(internal.get("suspendedSince")),
         resumed_at=rfc3339.read(internal.get("resumedAt")),
         pause=_pause(status.get("pause")),
-        waiting=tuple(_rows(internal.get("waiting"), _waiting, WAITING_COUNT)),
-        active=tuple(_rows(status.get("active"), _active, ACTIVE_COUNT)),
-        unnamed_active=_count(internal.get("unnamedActive")),
+        waiting=tuple(read_rows(internal.get("waiting"), _waiting, WAITING_COUNT)),
+        active=tuple(read_rows(status.get("active"), _active, ACTIVE_COUNT)),
+        unnamed_active=read_count(internal.get("unnamedActive")),
         record=Record(
-            recent=_rows(status.get("recent"), _recent, RECENT_COUNT),
-            counts=_counts(_mapping(status.get("counts"))),
+            recent=read_rows(status.get("recent"), read_recent, RECENT_COUNT),
+            counts=read_counts(status.get("counts"), COUNTED),
             counts_since=rfc3339.read(status.get("countsSince")) or 0,
-            consecutive_failures=_count(status.get("consecutiveFailures")),
+            consecutive_failures=read_count(status.get("consecutiveFailures")),
             last_schedule=rfc3339.read(status.get("lastScheduleTime")),
             last_success=rfc3339.read(status.get("lastSuccessfulTime")),
             last_failure=rfc3339.read(status.get("lastFailureTime")),
-            last_result=_text(status.get("lastResult")),
+            last_result=read_text(status.get("lastResult")),
             durations=_durations(internal.get("durations")),
-            spans=_rows(internal.get("spans"), _span, SPANS_COUNT),
-            expected_s=_seconds(_mapping(status.get("placement")).get("expectedSeconds")),
+            spans=read_rows(internal.get("spans"), _span, SPANS_COUNT),
+            expected_s=_seconds(read_mapping(status.get("placement")).get("expectedSeconds")),
         ),
-        template_hash=_text(internal.get("templateHash")),
-        conditions=dict(_rows(status.get("conditions"), _condition, 2 * CONDITION_COUNT)),
+        trigger=read_text(internal.get("trigger")),
+        template_hash=read_text(internal.get("templateHash")),
+        conditions=dict(read_rows(status.get("conditions"), read_condition, 2 * CONDITION_COUNT)),
         placed=placed_from_fields(status.get("placement")),
         version=version,
     )
@@ -119,19 +115,19 @@ def render(memory: Memory, shown: Shown, *, ns: str) -> dict[str, Any]:
         "state": shown.state,
         "scheduleText": shown.schedule_text,
         "images": shown.images,
-        "nextRunTime": _show(shown.upcoming[0] if shown.upcoming else None),
+        "nextRunTime": show_instant(shown.upcoming[0] if shown.upcoming else None),
         "nextLocal": shown.next_local,
         "upcoming": [rfc3339.show(due) for due in shown.upcoming] or None,
-        "lastScheduleTime": _show(record.last_schedule),
-        "lastSuccessfulTime": _show(record.last_success),
-        "lastFailureTime": _show(record.last_failure),
+        "lastScheduleTime": show_instant(record.last_schedule),
+        "lastSuccessfulTime": show_instant(record.last_success),
+        "lastFailureTime": show_instant(record.last_failure),
         "lastResult": record.last_result or None,
         "active": [_show_active(ref, ns) for ref in memory.active] or None,
         "activeCount": shown.active_count,
-        "recent": [_show_recent(row) for row in record.recent] or None,
+        "recent": [show_recent(row) for row in record.recent] or None,
         "consecutiveFailures": record.consecutive_failures,
         "counts": {name: record.counts.get(name, 0) for name in COUNTED},
-        "countsSince": _show(record.counts_since),
+        "countsSince": show_instant(record.counts_since),
         "pause": memory.pause and _show_pause(memory.pause),
         "placement": memory.placed and placed_fields(memory.placed, record.expected_s),
         "conditions": show_conditions(memory.conditions),
@@ -139,76 +135,56 @@ def render(memory: Memory, shown: Shown, *, ns: str) -> dict[str, Any]:
     }
 
 
-def show_conditions(conditions: Mapping[str, Condition]) -> list[dict[str, Any]]:
-    """Ours first: what somebody else wrote must not keep ours out of the room there is."""
-    ours = [kind for kind in conditions if kind in _OURS]
-    foreign = [kind for kind in conditions if kind not in _OURS]
-    return [
-        {
-            "type": kind,
-            "status": conditions[kind].status,
-            "reason": conditions[kind].reason,
-            "message": conditions[kind].message,
-            "lastTransitionTime": rfc3339.show(conditions[kind].since),
-            "observedGeneration": conditions[kind].generation,
-        }
-        for kind in sorted([*ours, *foreign][:CONDITION_COUNT])
-    ]
-
-
 # --- parts, each read and written -----------------------------------------------------------------
-
-
-_OURS = frozenset(ConditionType)
 
 
 def _show_internal(memory: Memory) -> dict[str, Any] | None:
     internal = {
-        "mark": _show(memory.mark),
+        "mark": show_instant(memory.mark),
         "timing": _show_timing(memory.timing, memory.timing_since),
-        "suspendedSince": _show(memory.suspended_since),
-        "resumedAt": _show(memory.resumed_at),
+        "suspendedSince": show_instant(memory.suspended_since),
+        "resumedAt": show_instant(memory.resumed_at),
         "waiting": [_show_waiting(row) for row in memory.waiting[:WAITING_COUNT]] or None,
         "unnamedActive": memory.unnamed_active or None,
         "durations": list(memory.record.durations) or None,
         "spans": [_show_span(span) for span in memory.record.spans] or None,
         "templateHash": memory.template_hash or None,
+        "trigger": memory.trigger or None,
     }
     return internal if any(value is not None for value in internal.values()) else None
 
 
 def _waiting(row: Mapping[str, Any]) -> WaitingRun | None:
-    due, kind = rfc3339.read(row.get("due")), _text(row.get("kind")) or BY_SCHEDULE
-    reason = _text(row.get("reason"))
-    if due is None or not _KIND.fullmatch(kind):
+    due = rfc3339.read(row.get("due"))
+    if due is None:
         return None
-    # By hand the attempt may be any number, and delays grow with a power of it.
-    attempt = min(max(1, _count(row.get("attempt"))), MOST_ATTEMPTS)
     return WaitingRun(
         due,
-        kind,
-        attempt,
-        Reason(reason) if reason in _WAITING_REASONS else Reason.HELD,
+        read_attempt(row.get("attempt")),
+        read_waiting_reason(row.get("reason")),
         rfc3339.read(row.get("retryAt")),
     )
 
 
 def _show_waiting(row: WaitingRun) -> dict[str, Any]:
-    return _without_empty(
+    return without_empty(
         due=rfc3339.show(row.due),
-        kind=row.kind,
         attempt=row.attempt,
         reason=row.reason.value,
-        retryAt=_show(row.retry_at),
+        retryAt=show_instant(row.retry_at),
     )
 
 
 def _span(row: Mapping[str, Any]) -> ToldSpan | None:
     first, last = rfc3339.read(row.get("first")), rfc3339.read(row.get("last"))
-    state, reason, count = _text(row.get("state")), _text(row.get("reason")), row.get("count")
+    state, reason, count = (
+        read_text(row.get("state")),
+        read_text(row.get("reason")),
+        row.get("count"),
+    )
     if first is None or last is None or last < first or state not in COUNTED:
         return None
-    if reason not in _REASONS or not (number := _count(count)):
+    if reason not in _REASONS or not (number := read_count(count)):
         return None
     return ToldSpan(first, last, number, RunState(state), Reason(reason))
 
@@ -226,89 +202,40 @@ def _show_span(span: ToldSpan) -> dict[str, Any]:
     }
 
 
-def _recent(row: Mapping[str, Any]) -> RecentRun | None:
-    due, state = rfc3339.read(row.get("due")), _text(row.get("state"))
-    if due is None or state not in _STATES:
-        return None
-    return RecentRun(
-        due,
-        RunState(state),
-        started=rfc3339.read(row.get("started")),
-        finished=rfc3339.read(row.get("finished")),
-        reason=_text(row.get("reason")),
-        attempt=min(max(1, _count(row.get("attempt"))), MOST_ATTEMPTS),
-        job=_text(row.get("job")),
-        exit_code=_exit_code(row.get("exitCode")),
-        exit_reason=_text(row.get("exitReason")),
-    )
-
-
-_STATES = frozenset(state.value for state in RunState)
-
-
-def _show_recent(row: RecentRun) -> dict[str, Any]:
-    return _without_empty(
-        due=rfc3339.show(row.due),
-        state=row.state.value,
-        started=_show(row.started),
-        finished=_show(row.finished),
-        reason=row.reason or None,
-        attempt=row.attempt,
-        job=row.job or None,
-        exitCode=row.exit_code,
-        exitReason=row.exit_reason or None,
-    )
-
-
 def _active(row: Mapping[str, Any]) -> JobRef | None:
-    name = _text(row.get("name"))
-    return JobRef(_text(row.get("namespace")), name, _text(row.get("uid"))) if name else None
+    name = read_text(row.get("name"))
+    return (
+        JobRef(read_text(row.get("namespace")), name, read_text(row.get("uid"))) if name else None
+    )
 
 
 def _show_active(ref: JobRef, ns: str) -> dict[str, Any]:
-    return _without_empty(
+    return without_empty(
         apiVersion="batch/v1", kind="Job", namespace=ns, name=ref.name, uid=ref.uid or None
     )
 
 
 def _pause(raw: object) -> Pause | None:
-    row = _mapping(raw)
+    row = read_mapping(raw)
     since = rfc3339.read(row.get("since"))
     if since is None:
         return None
-    return Pause(since, _text(row.get("by")), _text(row.get("reason")))
+    return Pause(since, read_text(row.get("by")), read_text(row.get("reason")))
 
 
 def _show_pause(pause: Pause) -> dict[str, str]:
     return {"since": rfc3339.show(pause.since), "by": pause.by, "reason": pause.reason}
 
 
-def _condition(row: Mapping[str, Any]) -> tuple[str, Condition] | None:
-    kind, since = _text(row.get("type")), rfc3339.read(row.get("lastTransitionTime"))
-    if not kind or since is None or row.get("status") not in ("True", "False", "Unknown"):
-        return None
-    return kind, Condition(
-        str(row["status"]),
-        _text(row.get("reason")),
-        _text(row.get("message")),
-        since,
-        _count(row.get("observedGeneration")),
-    )
-
-
 def _show_timing(timing: Timing | None, since: Instant | None) -> dict[str, Any] | None:
     if timing is None:
         return None
-    # A merge patch keeps what it does not name: the old timing's fields must be named to go.
-    fields = dict.fromkeys(KINDS_OF_TIMING) | timing_fields(timing)
-    if fields["interval"]:
-        fields["interval"] = dict.fromkeys(("offset", "anchor")) | fields["interval"]
-    return {"hash": timing_hash(timing), "since": _show(since), "fields": fields}
+    return {**timing_patch(timing), "since": show_instant(since)}
 
 
 def placed_from_fields(raw: object) -> Placed | None:
     """The phase that `placed_fields` wrote; None when it was not written by it."""
-    row = _mapping(raw)
+    row = read_mapping(raw)
     anchor = rfc3339.read(row.get("anchor"))
     placed_at = rfc3339.read(row.get("placedAt"))
     try:
@@ -321,11 +248,11 @@ def placed_from_fields(raw: object) -> Placed | None:
         anchor,
         every_s,
         placed_at,
-        weight=_count(row.get("weight")) or None,
+        weight=read_count(row.get("weight")) or None,
         slot=(_clock(row.get("slot")) or 0) // SLOT_S,
         window=_window(row.get("window")),
-        reason=_text(row.get("reason")),
-        load=_count(row.get("load")),
+        reason=read_text(row.get("reason")),
+        load=read_count(row.get("load")),
     )
 
 
@@ -348,7 +275,7 @@ def placed_fields(placed: Placed, expected_s: int = 0) -> dict[str, Any]:
 
 
 def _window(raw: object) -> Window | None:
-    row = _mapping(raw)
+    row = read_mapping(raw)
     start, end = _clock(row.get("start")), _clock(row.get("end"))
     return Window(start, end) if start is not None and end is not None else None
 
@@ -364,57 +291,19 @@ def show_clock(second: int) -> str:
 
 
 def _clock(raw: object) -> int | None:
-    found = _CLOCK.fullmatch(_text(raw))
+    found = _CLOCK.fullmatch(read_text(raw))
     return int(found[1]) * 3600 + int(found[2]) * 60 if found else None
 
 
 # --- values ---------------------------------------------------------------------------------------
 
 
-def _rows(raw: object, read: Callable[[Mapping[str, Any]], T | None], most: int) -> list[T]:
-    """The rows of a list that can be read."""
-    rows = raw[:most] if isinstance(raw, list) else []
-    return [found for row in rows if (found := read(_mapping(row))) is not None]
-
-
-def _mapping(raw: object) -> Mapping[str, Any]:
-    return raw if isinstance(raw, Mapping) else {}
-
-
-def _text(raw: object) -> str:
-    return raw if isinstance(raw, str) else ""
-
-
-def _count(raw: object) -> int:
-    if not isinstance(raw, int) or isinstance(raw, bool) or raw < 0:
-        return 0
-    return min(raw, LARGEST_COUNT)
-
-
-def _exit_code(raw: object) -> int | None:
-    if not isinstance(raw, int) or isinstance(raw, bool) or abs(raw) > LARGEST_COUNT:
-        return None
-    return raw
-
-
 def _seconds(raw: object) -> int:
     """How long a run lasts; 0 for what no run does."""
-    seconds_s = _count(raw)
+    seconds_s = read_count(raw)
     return seconds_s if seconds_s <= LONGEST_RUN_S else 0
 
 
 def _durations(raw: object) -> list[int]:
     rows = raw[-DURATIONS_COUNT:] if isinstance(raw, list) else []
     return [lasted_s for row in rows if (lasted_s := _seconds(row))]
-
-
-def _show(instant: Instant | None) -> str | None:
-    return None if instant is None else rfc3339.show(instant)
-
-
-def _counts(raw: Mapping[str, Any]) -> dict[str, int]:
-    return {name: count for name in COUNTED if (count := _count(raw.get(name)))}
-
-
-def _without_empty(**fields: Any) -> dict[str, Any]:
-    return {name: value for name, value in fields.items() if value is not None}

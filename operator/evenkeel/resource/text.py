@@ -57,6 +57,11 @@ def cel_text(text: str) -> str:
     return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
+def has_form_of_instant(text: str) -> str:
+    """CEL for "this text looks like a time": of any other text `timestamp` fails the evaluation."""
+    return f"{text}.matches({cel_text(f'^{_RFC3339.pattern}$')})"
+
+
 def refusal(sentence: str) -> PydanticCustomError:
     """A validation error whose message is exactly the sentence, even if it contains braces."""
     return PydanticCustomError("refused", "{sentence}", {"sentence": sentence})
@@ -142,7 +147,7 @@ class InstantText(Text):
         return value
 
     def published(self) -> dict[str, Any]:
-        form = f"self.matches({cel_text(f'^{_RFC3339.pattern}$')})"
+        form = has_form_of_instant("self")
         # A date that does not exist fails the evaluation, which refuses it with the same sentence.
         exists = "timestamp(self).getSeconds() >= 0"
         whole = f"!self.matches({cel_text(_FRACTION)})"

@@ -14,7 +14,7 @@ from evenkeel import rfc3339
 from evenkeel.model import At, Cron, DayMatch, Fold, Gap, Hourly, Interval, Rule, Timing
 
 KINDS_OF_TIMING = ("schedule", "dayMatch", "hourly", "interval", "at", "startTime", "endTime")
-"""Fields of which a timing has some; a merge patch must name the others to remove them."""
+"""Fields of which a timing has some."""
 
 
 def timing_hash(timing: Timing) -> str:
@@ -48,6 +48,15 @@ def timing_fields(timing: Timing) -> dict[str, Any]:
     if timing.end is not None:
         fields["endTime"] = rfc3339.show(timing.end)
     return fields
+
+
+def timing_patch(timing: Timing) -> dict[str, Any]:
+    """Hash and fields, for a merge patch, which keeps what it does not name: the fields of the
+    timing that stood there before are null."""
+    fields = dict.fromkeys(KINDS_OF_TIMING) | timing_fields(timing)
+    if fields["interval"]:
+        fields["interval"] = dict.fromkeys(("offset", "anchor")) | fields["interval"]
+    return {"hash": timing_hash(timing), "fields": fields}
 
 
 def timing_from_fields(raw: object) -> Timing | None:

@@ -16,12 +16,21 @@ from pydantic.alias_generators import to_camel
 
 from evenkeel.model import Concurrency, DayMatch, Fold, Gap, MissedRuns
 from evenkeel.resource.cron_rules import cron_rules
+from evenkeel.resource.parameter_fields import (
+    CHOICES_MAX,
+    PARAMETERS_MAX,
+    NamesDiffer,
+    ParameterName,
+    ParameterValue,
+)
 from evenkeel.resource.text import (
     CLOCK_PATTERN,
     DURATION_PATTERN,
     InstantText,
     PatternText,
     RuledText,
+    cel,
+    refusal,
 )
 from evenkeel.resource.zone_rules import zone_rules
 from evenkeel.when.cron_words import LONGEST_TEXT as LONGEST_CRON_TEXT
@@ -38,6 +47,7 @@ HISTORY_MAX = 10_000
 DURATION_SENTENCE = "write numbers with units, such as 25m, 1h30m, 3d or 2w"
 CLOCK_SENTENCE = "write a time of day from 00:00 to 23:59, such as 22:00"
 PRESERVE: dict[str, JsonValue] = {"x-kubernetes-preserve-unknown-fields": True}
+VALUE_IN_ENUM = "value must be one of the values in enum: a run by schedule gets it"
 _FILLED_IN: dict[str, JsonValue] = {
     "default": {}
 }  # the API server then fills in the defaults inside
@@ -143,6 +153,39 @@ class RetrySpec(Part):
     max_delay_seconds: int = Field(default=3600, ge=0, le=604_800, description="Longest pause.")
 
 
+class ParameterSpec(Part):
+    """An environment variable of each container."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "x-kubernetes-validations": [
+                cel(
+                    "!has(self.enum) || self.enum.size() == 0 || self.value in self.enum",
+                    VALUE_IN_ENUM,
+                )
+            ]
+        }
+    )
+
+    name: ParameterName = Field(description="Name of the environment variable.")
+    value: ParameterValue = Field(
+        description="What it holds, literally: $(NAME) in it is not replaced."
+    )
+    enum: Annotated[list[ParameterValue], Field(max_length=CHOICES_MAX)] | None = Field(
+        default=None,
+        description="The values that a RunRequest may give instead. Without it: any value.",
+    )
+
+    @model_validator(mode="after")
+    def _value_is_in_enum(self) -> "ParameterSpec":
+        if self.enum and self.value not in self.enum:
+            raise refusal(VALUE_IN_ENUM)
+        return self
+
+
+Parameters = Annotated[list[ParameterSpec], Field(max_length=PARAMETERS_MAX), NamesDiffer()]
+
+
 class Spec(Part):
     """What to run, and when."""
 
@@ -221,6 +264,11 @@ class Spec(Part):
     )
     failed_jobs_history_limit: int = Field(
         default=1, ge=0, le=HISTORY_MAX, description="Failed Jobs to keep."
+    )
+    parameters: Parameters | None = Field(
+        default=None,
+        description="Environment variables that each container of a run gets, init containers "
+        "included, before its own env. A RunRequest may give other values for them.",
     )
     # `crd` puts the Job's schema here. The tree is not validated in Python: the API server has done
     # it, and it would take longer than everything else that is done with a ScheduledJob.

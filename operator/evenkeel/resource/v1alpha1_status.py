@@ -7,7 +7,7 @@ reason. Only `crd` uses these models; what is written and read stands in `status
 
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, WithJsonSchema
 from pydantic.alias_generators import to_camel
 
 from evenkeel.resource.record import (
@@ -29,6 +29,12 @@ class Known(BaseModel):
 
 
 Time = Annotated[str, WithJsonSchema({"type": "string", "format": "date-time"})]
+BY_TYPE: dict[str, JsonValue] = {
+    "x-kubernetes-list-type": "map",
+    "x-kubernetes-list-map-keys": ["type"],
+}
+"""Of conditions: two writers of different types do not overwrite each other."""
+
 Anything = Annotated[dict[str, Any], WithJsonSchema({"type": "object", **PRESERVE})]
 
 
@@ -80,7 +86,6 @@ class WaitingRun(Known):
     """A run that the mark has passed and that has no Job yet, or none any more."""
 
     due: Time
-    kind: str | None = None
     attempt: int | None = None
     reason: str | None = None
     retry_at: Time | None = None
@@ -128,6 +133,9 @@ class Internal(Known):
     )
     template_hash: str | None = Field(
         default=None, description="The template TemplateAccepted speaks of."
+    )
+    trigger: str | None = Field(
+        default=None, description="The last evenkeel.dev/trigger whose RunRequest exists."
     )
 
 
@@ -219,10 +227,7 @@ class Status(Known):
         default=None,
         max_length=16,
         description="Ready, Stalled, ScheduleAccepted, TemplateAccepted, Active, Degraded.",
-        json_schema_extra={
-            "x-kubernetes-list-type": "map",
-            "x-kubernetes-list-map-keys": ["type"],
-        },
+        json_schema_extra=BY_TYPE,
     )
     internal: Internal | None = Field(
         default=None, description="What the operator needs after a restart."

@@ -98,6 +98,14 @@ GOOD: dict[str, Json] = {
         pauseAfterFailures=5,
         pendingDeadlineSeconds=600,
     ),
+    "parameters": spec(
+        schedule="0 * * * *",
+        parameters=[
+            {"name": "DAY", "value": "$(date)"},
+            {"name": "_size2", "value": "10", "enum": ["10", "100", ""]},
+            {"name": "EMPTY", "value": "", "enum": []},
+        ],
+    ),
     "explicit nulls": spec(
         schedule="0 * * * *",
         hourly=None,
@@ -110,6 +118,7 @@ GOOD: dict[str, Json] = {
         placement={"weight": None, "window": None},
         retry=None,
         startingDeadlineSeconds=None,
+        parameters=None,
     ),
     "a Job template with quantities of every kind, and nulls": spec(
         schedule="0 * * * *",
@@ -344,6 +353,36 @@ REFUSED_BY_BOTH: tuple[Bad, ...] = (
         "spec.catchUpLimit",
         "catchUpLimit works with missedRuns: All only",
     ),
+    *(
+        Bad(
+            f"a parameter named {name!r}",
+            spec(schedule="@daily", parameters=[{"name": name, "value": "x"}]),
+            "spec.parameters[0].name",
+            "write the name of an environment variable: letters, digits and _, no digit first",
+        )
+        for name in ("", "2DAY", "A-B", "DAY ", "DAY\n")
+    ),
+    Bad(
+        "a parameter twice",
+        spec(
+            schedule="@daily",
+            parameters=[{"name": "A", "value": "1"}, {"name": "A", "value": "2"}],
+        ),
+        "spec.parameters",
+        "each name may stand once: two parameters have the same",
+    ),
+    Bad(
+        "a value beside its enum",
+        spec(
+            schedule="@daily",
+            parameters=[
+                {"name": "A", "value": "1"},
+                {"name": "B", "value": "3", "enum": ["1", "2"]},
+            ],
+        ),
+        "spec.parameters[1]",
+        "value must be one of the values in enum: a run by schedule gets it",
+    ),
     Bad(
         "a selector in the Job",
         spec(schedule="@daily", jobTemplate={"spec": {**TEMPLATE["spec"], "selector": {}}}),
@@ -360,6 +399,36 @@ REFUSED_BY_BOTH: tuple[Bad, ...] = (
 """Said in the same words by the API server and by `read`."""
 
 REFUSED_IN_OTHER_WORDS: tuple[tuple[Bad, str], ...] = (
+    (
+        Bad(
+            "51 choices",
+            spec(
+                schedule="@daily",
+                parameters=[{"name": "A", "value": "0", "enum": [str(n) for n in range(51)]}],
+            ),
+            "spec.parameters[0].enum",
+            "must have at most 50 entries",
+        ),
+        "Too many",
+    ),
+    (
+        Bad(
+            "21 parameters",
+            spec(schedule="@daily", parameters=[{"name": f"P{n}", "value": ""} for n in range(21)]),
+            "spec.parameters",
+            "must have at most 20 entries",
+        ),
+        "Too many",
+    ),
+    (
+        Bad(
+            "a parameter without value",
+            spec(schedule="@daily", parameters=[{"name": "A"}]),
+            "spec.parameters[0].value",
+            "is required",
+        ),
+        "Required",
+    ),
     (Bad("no Job template", {"schedule": "@daily"}, "spec.jobTemplate", "is required"), "Required"),
     (
         Bad(

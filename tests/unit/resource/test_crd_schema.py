@@ -1,4 +1,4 @@
-"""The generated CRD: it is what lies in crds/, and it is what an API server takes."""
+"""The generated CRDs: they are what lies in crds/, and they are what an API server takes."""
 
 import io
 import json
@@ -11,18 +11,32 @@ import pytest
 from tests.unit.resource.cases import Json
 
 from evenkeel.manifests.yaml12 import load_all
-from evenkeel.resource.crd import COLUMNS, WIDE_COLUMNS, crd, render, schema_hash
-from evenkeel.resource.schema_hash import SCHEMA_HASH
+from evenkeel.resource import schema_hash as schema_hash_module
+from evenkeel.resource.crd import crd, hash_module, render, schema_hash
+from evenkeel.resource.definitions import DEFINITIONS, Definition
+from evenkeel.resource.request_rules import MUTABLE
+from evenkeel.resource.schema_hash import SCHEMA_HASHES
 from evenkeel.resource.structural import NotStructuralError, structural
 
-FILE = Path(__file__).parents[3] / "crds" / "scheduledjobs.evenkeel.dev.yaml"
-VERSION: Json = crd()["spec"]["versions"][0]
-SCHEMA: Json = VERSION["schema"]["openAPIV3Schema"]
-SPEC: Json = SCHEMA["properties"]["spec"]
-STATUS: Json = SCHEMA["properties"]["status"]
+CRDS = Path(__file__).parents[3] / "crds"
+
+
+def schema_of(definition: Definition) -> Json:
+    found: Json = crd(definition)["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
+    return found
+
+
+SCHEMAS = {each.kind: schema_of(each) for each in DEFINITIONS}
+SPEC: Json = SCHEMAS["ScheduledJob"]["properties"]["spec"]
+STATUS: Json = SCHEMAS["ScheduledJob"]["properties"]["status"]
+REQUEST_SPEC: Json = SCHEMAS["RunRequest"]["properties"]["spec"]
+REQUEST_STATUS: Json = SCHEMAS["RunRequest"]["properties"]["status"]
 POD: Json = SPEC["properties"]["jobTemplate"]["properties"]["spec"]["properties"]["template"][
     "properties"
 ]["spec"]
+
+of_both = pytest.mark.parametrize("definition", DEFINITIONS, ids=lambda each: each.plural)
+schemas_of_both = pytest.mark.parametrize("schema", SCHEMAS.values(), ids=SCHEMAS)
 
 STRUCTURAL_KEYWORDS = {
     "type",
@@ -60,80 +74,116 @@ def schemas(schema: Json, path: str = "") -> Iterator[tuple[str, Json]]:
             yield from schemas(schema[inner], f"{path}[]")
 
 
-def test_the_file_in_crds_is_what_the_models_say() -> None:
+def file_of(definition: Definition) -> str:
+    return (CRDS / f"{definition.plural}.evenkeel.dev.yaml").read_text()
+
+
+@of_both
+def test_the_file_in_crds_is_what_the_models_say(definition: Definition) -> None:
     written = io.StringIO()
-    render(written)
-    assert FILE.read_text() == written.getvalue(), "run: python -m evenkeel.resource.crd > crds/..."
+    render(definition, written)
+    assert file_of(definition) == written.getvalue(), "run: make crds"
 
 
-def test_the_operator_knows_the_schema_that_it_was_built_with() -> None:
-    """`make crds` writes the hash again."""
-    assert schema_hash() == SCHEMA_HASH
-    described = crd()["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["description"]
-    assert described.endswith(f" Schema {SCHEMA_HASH}.")
+def test_there_is_a_file_of_each_and_no_other() -> None:
+    names = {f"{each.plural}.evenkeel.dev.yaml" for each in DEFINITIONS}
+    assert {path.name for path in CRDS.iterdir()} == names
 
 
-def test_the_file_reads_as_what_was_generated() -> None:
-    assert list(load_all(FILE.read_text())) == [crd()]
+def test_the_operator_knows_the_schemas_that_it_was_built_with() -> None:
+    """`make crds` writes the hashes again."""
+    assert {each.kind: schema_hash(each) for each in DEFINITIONS} == SCHEMA_HASHES
+    assert Path(schema_hash_module.__file__).read_text() == hash_module()
+    for kind, schema in SCHEMAS.items():
+        assert schema["description"].endswith(f" Schema {SCHEMA_HASHES[kind]}.")
 
 
-def test_plain_kubectl_apply_can_annotate_it() -> None:
-    annotation = json.dumps(crd(), separators=(",", ":"))
+@of_both
+def test_the_file_reads_as_what_was_generated(definition: Definition) -> None:
+    assert list(load_all(file_of(definition))) == [crd(definition)]
+
+
+@of_both
+def test_plain_kubectl_apply_can_annotate_it(definition: Definition) -> None:
+    annotation = json.dumps(crd(definition), separators=(",", ":"))
     assert len(annotation) < 200_000, "the limit of all annotations together is 262,144 bytes"
 
 
-def test_there_is_no_keyword_that_an_api_server_refuses() -> None:
-    found = {keyword for _, schema in schemas(SCHEMA) for keyword in schema}
+@schemas_of_both
+def test_there_is_no_keyword_that_an_api_server_refuses(schema: Json) -> None:
+    found = {keyword for _, each in schemas(schema) for keyword in each}
     assert found <= STRUCTURAL_KEYWORDS
 
 
-def test_every_schema_has_a_type_or_says_why_not() -> None:
+@schemas_of_both
+def test_every_schema_has_a_type_or_says_why_not(schema: Json) -> None:
     untyped = [
         path
-        for path, schema in schemas(SCHEMA)
-        if "type" not in schema
-        and not schema.get("x-kubernetes-int-or-string")
-        and not schema.get("x-kubernetes-preserve-unknown-fields")
+        for path, each in schemas(schema)
+        if "type" not in each
+        and not each.get("x-kubernetes-int-or-string")
+        and not each.get("x-kubernetes-preserve-unknown-fields")
     ]
     assert untyped == []
 
 
-def test_no_default_holds_a_null() -> None:
+@schemas_of_both
+def test_no_default_holds_a_null(schema: Json) -> None:
     """create, server-side apply and helm would be refused, only kubectl apply would not."""
-    assert "null" not in json.dumps([s["default"] for _, s in schemas(SCHEMA) if "default" in s])
+    defaults = [each["default"] for _, each in schemas(schema) if "default" in each]
+    assert "null" not in json.dumps(defaults)
 
 
-def test_what_cel_looks_at_is_bounded() -> None:
+@schemas_of_both
+def test_what_cel_looks_at_is_bounded(schema: Json) -> None:
+    bounds = {"string": "maxLength", "array": "maxItems"}
     unbounded = [
         path
-        for path, schema in schemas(SPEC)
-        if "x-kubernetes-validations" in schema
-        and schema.get("type") == "string"
-        and "maxLength" not in schema
+        for path, each in schemas(schema["properties"]["spec"])
+        if "x-kubernetes-validations" in each
+        and bounds.get(each.get("type", ""), "type") not in each
     ]
     assert unbounded == []
 
 
-def test_every_rule_has_a_sentence() -> None:
+@schemas_of_both
+def test_every_rule_has_a_sentence(schema: Json) -> None:
     rules = [
-        rule for _, schema in schemas(SCHEMA) for rule in schema.get("x-kubernetes-validations", [])
+        rule for _, each in schemas(schema) for rule in each.get("x-kubernetes-validations", [])
     ]
-    assert len(rules) > 25
+    assert len(rules) > 15
     assert all(len(rule["message"]) > 10 for rule in rules)
 
 
-def test_what_may_be_absent_may_be_null() -> None:
+@pytest.mark.parametrize(
+    ("root", "at"),
+    [
+        pytest.param(SPEC, "", id="a schedule"),
+        pytest.param(SPEC["properties"]["jobTemplate"], ".jobTemplate", id="the Job template"),
+        pytest.param(REQUEST_SPEC, "", id="a request"),
+    ],
+)
+def test_what_may_be_absent_may_be_null(root: Json, at: str) -> None:
     """Server-side apply refuses nulls that create prunes; a null default fills itself in."""
-    template = SPEC["properties"]["jobTemplate"]
     stubborn = [
         f"{path}.{name}"
-        for path, schema in [*schemas(SPEC), *schemas(template, ".jobTemplate")]
+        for path, schema in schemas(root, at)
         for name, part in schema.get("properties", {}).items()
         if name not in schema.get("required", [])
         and "default" not in part
         and not part.get("nullable")
     ]
     assert stubborn == []
+
+
+def test_each_field_of_a_request_is_fixed_or_known_to_change() -> None:
+    fixed = {
+        rule["fieldPath"].removeprefix(".")
+        for rule in REQUEST_SPEC["x-kubernetes-validations"]
+        if "oldSelf" in rule["rule"]
+    }
+    assert fixed == set(REQUEST_SPEC["properties"]) - set(MUTABLE)
+    assert set(REQUEST_SPEC["properties"]) > set(MUTABLE)
 
 
 def test_fields_that_a_rule_forbids_by_their_presence_have_no_default() -> None:
@@ -189,6 +239,7 @@ def test_the_status_has_the_promised_fields() -> None:
         "durations",
         "spans",
         "templateHash",
+        "trigger",
     }
     bounds = {
         name: STATUS["properties"][name]["maxItems"]
@@ -200,10 +251,42 @@ def test_the_status_has_the_promised_fields() -> None:
     assert internal["spans"]["maxItems"] == 4
 
 
+def test_the_status_of_a_request_has_the_promised_fields() -> None:
+    assert set(REQUEST_STATUS["properties"]) == {
+        "observedGeneration",
+        "state",
+        "scheduleUid",
+        "done",
+        "total",
+        "counts",
+        "dues",
+        "recent",
+        "active",
+        "consecutiveFailures",
+        "startedAt",
+        "finishedAt",
+        "plan",
+        "conditions",
+    }
+    assert set(REQUEST_STATUS["properties"]["plan"]["properties"]) == {
+        "count",
+        "bits",
+        "mark",
+        "timing",
+    }
+    bounds = {
+        name: REQUEST_STATUS["properties"][name]["maxItems"]
+        for name in ("active", "recent", "conditions")
+    }
+    assert bounds == {"active": 100, "recent": 10, "conditions": 16}
+    assert REQUEST_STATUS["properties"]["dues"]["properties"]["first"]["maxItems"] == 20
+
+
 @pytest.mark.parametrize(
     "root",
     [
         pytest.param(STATUS, id="the status"),
+        pytest.param(REQUEST_STATUS, id="the status of a request"),
         pytest.param(SPEC["properties"]["jobTemplate"], id="the Job template"),
     ],
 )
@@ -216,9 +299,10 @@ def test_unknown_fields_are_kept_at_every_level_of(root: Json) -> None:
     assert pruning == []
 
 
-def test_columns_are_plain_fields_of_the_schema() -> None:
-    for _, kind, path, _ in (*COLUMNS, *WIDE_COLUMNS):
-        at: Json = SCHEMA
+@of_both
+def test_columns_are_plain_fields_of_the_schema(definition: Definition) -> None:
+    for _, kind, path, _ in (*definition.columns, *definition.wide_columns):
+        at: Json = SCHEMAS[definition.kind]
         names = path.removeprefix(".").split(".")
         if names[0] == "metadata":
             continue

@@ -53,6 +53,14 @@ DOCUMENTED = {
     "a retry": (("backup", AT, "s", 3), "backup-retry2-29540764"),
     "requested": (("backup", AT, "q0k3v7ab"), "backup-q0k3v7ab-29540764"),
     "requested, a retry": (("backup", AT, "q0k3v7ab", 2), "backup-q0k3v7ab-retry1-29540764"),
+    "requested, as long as it is whole": (
+        ("a" * 30, AT, "q0k3v7ab"),
+        "a" * 30 + "-q0k3v7ab-29540764",
+    ),
+    "requested, longer": (
+        ("a" * 31, AT, "q0k3v7ab"),
+        "a" * 23 + "-mhdaws-q0k3v7ab-29540764",
+    ),
     "like a retry's": (("backup-retry2", AT), "backup-retry2-4vy5fl-29540764"),
     "like a request's": (("backup-q0abcdef", AT), "backup-q0abcdef-qfii4p-29540764"),
     "as long as CronJob's": (("a" * 52, AT), "a" * 52 + "-29540764"),
@@ -294,6 +302,11 @@ TOO_LONG = {
         cron("* * * * *", name="a" * 52, retry=Retry(limit=1), template=template(10)),
         65,
         45,
+    ),
+    "a retry of a requested run": (
+        cron("* * * * *", name="a" * 30, retry=Retry(limit=20), template=template(1_000_001)),
+        66,
+        27,
     ),
     "a name that is cut": (cron("* * * * *", name="a" * 253, template=template(11)), 64, 51),
     "a name with a hash behind it": (

@@ -41,6 +41,8 @@ TEXTS = {
     "timeZone": ["UTC", "Europe/Berlin", "Nowhere/Land", "posix"],
     "start": ["22:00"],
     "end": ["06:00", "22:00"],
+    "name": ["DAY", "SIZE"],
+    "value": ["10", "$(SECRET)"],
 }
 TIMES = [
     "2030-01-01T00:00:00Z",
@@ -68,9 +70,12 @@ def right(name: str, schema: Json) -> st.SearchStrategy[Any]:
         return st.sampled_from([low, high, low - 1, high + 1]) | st.integers(low, high)
     if schema["type"] == "boolean":
         return st.booleans()
+    if schema["type"] == "array":
+        return st.lists(field(name, schema["items"]), max_size=3)
     if name in ("at", "anchor", "startTime", "endTime"):
         return st.sampled_from(TIMES)
-    return st.sampled_from(TEXTS[name]) | st.text(max_size=schema["maxLength"] + 1)
+    # an array's entries have no name of their own
+    return st.sampled_from(TEXTS.get(name, ["10"])) | st.text(max_size=schema["maxLength"] + 1)
 
 
 def field(name: str, schema: Json) -> st.SearchStrategy[Any]:

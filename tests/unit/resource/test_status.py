@@ -23,7 +23,7 @@ from evenkeel.model import (
     Verdict,
 )
 from evenkeel.reasons import Reason
-from evenkeel.resource.record import EMPTY, LARGEST_COUNT, MOST_ATTEMPTS, Shown, WaitingRun
+from evenkeel.resource.record import EMPTY, LARGEST_COUNT, MOST_ATTEMPTS, Memory, Shown, WaitingRun
 from evenkeel.resource.status import parse, render
 from evenkeel.resource.timing import timing_fields, timing_from_fields, timing_hash
 
@@ -120,6 +120,12 @@ def test_an_empty_status_remembers_nothing():
     assert parse(None) == parse({}) == EMPTY
 
 
+def test_the_last_trigger_comes_back() -> None:
+    status = render(Memory(trigger="2026-01-01"), Shown("Scheduled"), ns="shop")
+    assert parse(merge_patch({}, status)).trigger == "2026-01-01"
+    assert parse({"internal": {"trigger": ["x"]}}).trigger == ""
+
+
 # --- the document round trip ------------------------------------------------------------------
 
 
@@ -140,9 +146,9 @@ def test_the_document_gives_back_all_that_the_rules_need():
         "10:04:00",
     ]
     assert memory.waiting[0] == WaitingRun(
-        instant("10:01"), "s", 2, Reason.RETRYING, instant("10:14:30")
+        instant("10:01"), 2, Reason.RETRYING, instant("10:14:30")
     )
-    assert memory.waiting[1] == WaitingRun(instant("10:02"), "s", 1, Reason.QUEUED)
+    assert memory.waiting[1] == WaitingRun(instant("10:02"), 1, Reason.QUEUED)
     assert [
         (row.state, row.attempt) for row in memory.record.recent if row.due == instant("10:01")
     ] == [(RunState.RETRYING, 2)]
@@ -163,7 +169,7 @@ def test_a_run_whose_create_was_announced_is_named_as_waiting():
     world = World(answering=lambda _: None).see(seen).run_until("10:01")
     memory, _ = remembered(world, seen)
     assert memory.active == ()
-    assert memory.waiting == (WaitingRun(instant("10:01"), "s", 1, Reason.LAUNCHING),)
+    assert memory.waiting == (WaitingRun(instant("10:01"), 1, Reason.LAUNCHING),)
 
 
 def test_suspension_pause_and_counts_come_back():
