@@ -17,12 +17,14 @@ from evenkeel import rfc3339
 from evenkeel.model import (
     At,
     Cron,
+    DueRange,
     Instant,
     Interval,
     JobFact,
     JobRef,
     JobState,
     Rejection,
+    Request,
     Rule,
     RunId,
     Schedule,
@@ -100,6 +102,16 @@ def every(
 def once(at: str, **changes: Any) -> Schedule:
     """A schedule that runs once."""
     return schedule(At(instant(at)), **changes)
+
+
+def request(name: str = "again", *, schedule: str = "report", **changes: Any) -> Request:
+    """A request of generation 1, created when the world begins; times as `10:05`."""
+    if (span := changes.pop("span", None)) is not None:
+        changes["span"] = DueRange(instant(span[0]), instant(span[1]))
+    if (at := changes.pop("at", None)) is not None:
+        changes["at"] = instant(at)
+    created = instant(changes.pop("created", "10:00"))
+    return Request(f"uid-{name}", "shop", name, created, 1, schedule, **changes)
 
 
 def edited(old: Schedule, **changes: Any) -> Schedule:

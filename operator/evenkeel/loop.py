@@ -16,11 +16,13 @@ from evenkeel.core.effects import (
     ConfirmRebalance,
     Effect,
     ImproveSet,
+    ListDues,
     PlanRebalance,
     Stopped,
 )
 from evenkeel.core.messages import Message, Shutdown
 from evenkeel.core.moving import make_plan, prove_plan
+from evenkeel.core.schedule.planning import list_dues
 from evenkeel.core.scheduler import Scheduler, make_index
 
 LONGEST_SLEEP_S = 60.0
@@ -34,6 +36,7 @@ messages. A due time is not delayed."""
 OFFLOADED: dict[type[Effect], Callable[[Any], Message]] = {
     BuildIndex: make_index,
     ImproveSet: improve,
+    ListDues: list_dues,
     PlanRebalance: make_plan,
     ConfirmRebalance: prove_plan,
 }

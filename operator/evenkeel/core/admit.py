@@ -8,7 +8,7 @@ import itertools
 import math
 from collections.abc import Iterable
 
-from evenkeel.core import placing, route, wallclock
+from evenkeel.core import placing, requests, route, wallclock
 from evenkeel.core.agenda import ReadAgain
 from evenkeel.core.effects import Forget, ReadSchedule, ScheduleEnded
 from evenkeel.core.messages import (
@@ -20,7 +20,7 @@ from evenkeel.core.messages import (
     ScheduleSeen,
     SchedulesListed,
 )
-from evenkeel.core.schedule import accept, account, jobs, phase
+from evenkeel.core.schedule import accept, account, jobs, phase, trigger
 from evenkeel.core.state import State
 from evenkeel.model import Instant, JobFact, JobState, Rejection
 
@@ -59,6 +59,8 @@ def _admit(state: State, message: ScheduleSeen, *, revision: int = 0) -> None:
         route.call(state, seen.uid, accept.reject, seen, facts)
     else:
         route.call(state, seen.uid, accept.accept, seen, facts)
+        if seen.trigger:
+            route.call(state, seen.uid, trigger.look, seen.trigger, touch=False)
 
 
 def admit_waiting(state: State, limit: int) -> None:
@@ -130,6 +132,7 @@ def _remove(state: State, uid: str) -> None:
     entry, closed = state.entries.get(uid), state.closed.pop(uid, None)
     if entry is not None:
         route.drop(state, entry)
+        requests.schedule_went(state, entry)
         placing.remember_phase(state, entry)
         state.emit(account.ended(entry, now=int(state.now)))
     elif closed is not None:
@@ -210,6 +213,7 @@ def read_again(state: State, task: ReadAgain) -> None:
     """The pause of a closed schedule is over."""
     if (closed := state.closed.get(task.uid)) is not None:
         state.emit(ReadSchedule(closed.uid, closed.ns, closed.name))
+        requests.read_again(state, closed.uid)
 
 
 def schedule_read(state: State, message: ScheduleRead) -> None:

@@ -80,8 +80,31 @@ class LedgerDeadline:
     uid: str
 
 
-OfSchedule = ProveTemplate | ProofDeadline | StartWarning | LedgerDeadline
-AnyTask = Task | ReadAgain | OfSchedule
+@dataclass(frozen=True, slots=True)
+class LookAtRequest:
+    """What a request of this schedule waits for may have come."""
+
+    uid: str
+    kind: str
+
+
+@dataclass(frozen=True, slots=True)
+class ScheduleDeadline:
+    """By now the schedule of a request must exist."""
+
+    request: str
+
+
+@dataclass(frozen=True, slots=True)
+class RequestExpired:
+    """The ttl of a request has passed."""
+
+    request: str
+
+
+OfSchedule = ProveTemplate | ProofDeadline | StartWarning | LedgerDeadline | LookAtRequest
+OfRequest = ScheduleDeadline | RequestExpired
+AnyTask = Task | ReadAgain | OfSchedule | OfRequest
 
 _Entry = tuple[float, int, AnyTask]
 

@@ -35,7 +35,8 @@ def get_active_runs(state: State, message: GetActiveRuns) -> None:
     runs = [
         (entry.key, run.id, run.state, run.attempt)
         for entry in state.entries.values()
-        for run in entry.occupying
+        for run in entry.runs.values()
+        if run.holds_place
     ]
     state.emit(Answer(message.ask, runs))
 

@@ -12,7 +12,7 @@ from evenkeel.balance import LoadMap, Member
 from evenkeel.core import route
 from evenkeel.core.effects import Observed
 from evenkeel.core.messages import PhasesRead
-from evenkeel.core.schedule import accept, expect, phase, start
+from evenkeel.core.schedule import accept, expect, phase, requested, start
 from evenkeel.core.schedule.entry import Entry
 from evenkeel.core.schedule.turn import Turn
 from evenkeel.core.state import State
@@ -52,6 +52,8 @@ def follow_up(state: State) -> None:
         _look_ahead_if_changed(state, uid)
         if entry.queue:
             route.call(state, uid, start.give_free_places)
+        if entry.unfinished:
+            route.call(state, uid, requested.go_on)
         if uid in state.entries:
             _weigh(state, state.entries[uid])
             route.count(state, uid)

@@ -16,6 +16,7 @@ from evenkeel.core.agenda import (
     CauseDeadline,
     DeletionDeadline,
     LedgerDeadline,
+    LookAtRequest,
     OfSchedule,
     PendingDeadline,
     ProofDeadline,
@@ -28,8 +29,10 @@ from evenkeel.core.agenda import (
 )
 from evenkeel.core.effects import (
     Forget,
+    ForgetRequest,
     KubeEvent,
     Observed,
+    RequestEnded,
     RunEnded,
     ScheduleKnown,
     Withdraw,
@@ -45,18 +48,21 @@ from evenkeel.core.schedule import (
     history,
     jobs,
     pods,
+    requested,
     start,
     template,
+    trigger,
     view,
 )
 from evenkeel.core.schedule.entry import Entry
 from evenkeel.core.schedule.ready import readiness
+from evenkeel.core.schedule.request import RequestEntry
 from evenkeel.core.schedule.turn import Turn
 from evenkeel.core.state import Closed, Known, State
 from evenkeel.model import Instant, Rejection, Schedule, ScheduleState
 from evenkeel.reasons import ConditionReason, ConditionType, EventReason
 from evenkeel.resource.record import Condition, Memory
-from evenkeel.resource.status import show_conditions
+from evenkeel.resource.status_parts import show_conditions
 
 T = TypeVar("T")
 
@@ -76,6 +82,7 @@ OF_ONE_SCHEDULE: dict[type[Message], Callable[[Turn, Entry, Any], None]] = {
     messages.TemplateChecked: template.checked,
     messages.StatusWritten: history.status_written,
     messages.LedgerTold: accept.ledger_told,
+    messages.TriggerMade: trigger.made,
 }
 """Who handles what is said of one schedule, which its uid names."""
 
@@ -89,6 +96,7 @@ TASKS: dict[type[Task | OfSchedule], Callable[[Turn, Entry, Any], None]] = {
     ProveTemplate: template.prove_again,
     ProofDeadline: template.proof_deadline,
     LedgerDeadline: accept.ledger_deadline,
+    LookAtRequest: requested.look,
 }
 """Who handles what was put on the agenda."""
 
@@ -96,7 +104,11 @@ TASKS: dict[type[Task | OfSchedule], Callable[[Turn, Entry, Any], None]] = {
 def message(state: State, said: Any) -> None:
     """A message about one schedule."""
     names_schedule = isinstance(
-        said, messages.TemplateChecked | messages.StatusWritten | messages.LedgerTold
+        said,
+        messages.TemplateChecked
+        | messages.StatusWritten
+        | messages.LedgerTold
+        | messages.TriggerMade,
     )
     uid = said.uid if names_schedule else said.run.uid
     call(state, uid, OF_ONE_SCHEDULE[type(said)], said)
@@ -184,6 +196,7 @@ def first_sight(
     state.entries[entry.uid] = entry
     state.uid_by_key[entry.key] = entry.uid
     state.known[entry.uid] = Known()
+    state.requests_touched.update(state.requests_of.get(entry.key, {}))
     count(state, entry.uid)
     return True
 
@@ -221,6 +234,8 @@ def _hand_on(state: State, entry: Entry, turn: Turn) -> None:
         if isinstance(effect, RunEnded):  # for a while people may ask how a run ended
             state.ended.append((state.monotonic, effect.run))
             state.ended_states[effect.run] = effect.state
+        elif isinstance(effect, RequestEnded):
+            state.requests_ended.append(effect.uid)
     if turn.server_unreachable:
         state.unreachable[entry.uid] = None
     elif turn.server_answered and state.unreachable:
@@ -234,8 +249,11 @@ def _hand_on(state: State, entry: Entry, turn: Turn) -> None:
 
 
 def _close(state: State, entry: Entry, surprise: Exception) -> None:
-    """Delete the entry, say so, and have the schedule read again."""
+    """Delete the entry, say so, and have the schedule read again, and its requests with it."""
     drop(state, entry)
+    for request in entry.requests.values():
+        state.requests_closed[request.uid] = (entry.uid, request.ns, request.name)
+        drop_request(state, request)
     tries, last_m = state.failures.get(entry.uid, (0, float("-inf")))
     tries = tries + 1 if state.monotonic - last_m < FORGIVEN_S else 1
     state.failures[entry.uid] = (tries, state.monotonic)
@@ -284,6 +302,19 @@ def drop(state: State, entry: Entry) -> None:
             state.emit(Withdraw(run.id, run.attempt))
     state.load.drop(entry.key)
     state.index_dirty = True
+
+
+def drop_request(state: State, request: RequestEntry) -> None:
+    """Delete a request, and all that is kept of it."""
+    state.requests.pop(request.uid, None)
+    state.requests_touched.pop(request.uid, None)
+    if request.spec is not None:
+        key = request.spec.schedule_key
+        of = state.requests_of.get(key, {})
+        of.pop(request.uid, None)
+        if not of:
+            state.requests_of.pop(key, None)
+    state.emit(ForgetRequest(request.uid))
 
 
 def _conditions_of(state: State, entry: Entry, sentence: str) -> dict[str, Condition]:

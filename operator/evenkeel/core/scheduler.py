@@ -14,14 +14,24 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from evenkeel.core import admit, answer, arrivals, messages, moving, placing, route, wallclock
-from evenkeel.core.agenda import ReadAgain
+from evenkeel.core import (
+    admit,
+    answer,
+    arrivals,
+    messages,
+    moving,
+    placing,
+    requests,
+    route,
+    wallclock,
+)
+from evenkeel.core.agenda import OfRequest, ReadAgain
 from evenkeel.core.effects import BuildIndex, Effect, Observed, ScheduleKnown, Stopped, Withdraw
 from evenkeel.core.inbox import Inbox
 from evenkeel.core.index import RunIndex
 from evenkeel.core.messages import Document, Message
 from evenkeel.core.state import State
-from evenkeel.model import RunId
+from evenkeel.model import RequestState, RunId
 from evenkeel.settings import Settings
 from evenkeel.when import columns, expand
 
@@ -72,8 +82,9 @@ class Scheduler:
         more_runs = self._hand_out_due_runs()
         # 3. Drain the inbox.
         self._drain_inbox()
-        # 3a. Follow up on every schedule that was touched: phase, due times, free places, load.
-        placing.follow_up(state)
+        # 3a. Follow up on every request and schedule that was touched: which schedule is meant,
+        # phase, due times, free places, requested runs, load.
+        requests.follow_up(state)
         # 3b. Move a bite of the rebalance under way.
         if state.moving is not None:
             moving.go_on(state)
@@ -103,6 +114,11 @@ class Scheduler:
         runs = (run for entry in self.state.entries.values() for run in entry.runs.values())
         return [(run.id, run.attempt) for run in runs if run.has_job]
 
+    def request_kinds(self) -> frozenset[str] | None:
+        """The kinds of all requests there are; None: not all are known that there were at the
+        start."""
+        return requests.kinds(self.state)
+
     def version(self, uid: str) -> str:
         """The resourceVersion at which a schedule was first seen."""
         entry = self.state.entries.get(uid)
@@ -113,6 +129,24 @@ class Scheduler:
         known = self.state.entries.get(uid) or self.state.closed.get(uid)
         return known.ns if known else ""
 
+    def request_document(self, uid: str) -> tuple[str, str, Document, int] | None:
+        """A request's namespace, name, status and revision; None: gone."""
+        return requests.document(self.state, uid)
+
+    def request_version(self, uid: str) -> str:
+        """The resourceVersion at which a request was first seen."""
+        request = self.state.requests.get(uid)
+        return request.storing.version if request else ""
+
+    def request_namespace(self, uid: str) -> str:
+        """A request's namespace; empty: there is no such request."""
+        request = self.state.requests.get(uid)
+        return request.ns if request else ""
+
+    def requests_by_state(self) -> dict[RequestState, int]:
+        """Every state, and how many requests are in it."""
+        return requests.by_state(self.state)
+
     def sizes(self) -> dict[str, int]:
         """How many things are kept, by what they are. What is gone must not be counted in here for
         long: a number that only grows is a leak."""
@@ -122,6 +156,14 @@ class Scheduler:
         return {
             "schedules": len(state.entries),
             "schedules not admitted": len(state.unadmitted),
+            "requests": len(state.requests),
+            "requests in line": sum(map(len, state.requests_in_line.values())),
+            "requests under way": sum(map(len, state.requests_under_way.values())),
+            "unfinished requests": sum(len(entry.unfinished) for entry in entries),
+            "closed requests": len(state.requests_closed),
+            "unclaimed Jobs": sum(
+                len(facts) for entry in entries for facts in entry.unclaimed.values()
+            ),
             "Jobs without a schedule": sum(map(len, state.job_facts.values())),
             "runs": len(runs),
             "prepared runs": sum(run.prepared for run in runs),
@@ -135,9 +177,7 @@ class Scheduler:
             "finished Jobs": sum(len(entry.finished_jobs) for entry in entries),
             # Those whose run is told of by a stored status: nothing is left to wait for.
             "Jobs to delete": sum(
-                revision <= entry.storing.written
-                for entry in entries
-                for revision, _, _ in entry.to_delete
+                waiting.is_due for entry in entries for waiting in entry.to_delete
             ),
         }
 
@@ -210,6 +250,8 @@ class Scheduler:
                 return False
             if isinstance(task, ReadAgain):
                 admit.read_again(state, task)
+            elif isinstance(task, OfRequest):
+                requests.task(state, task)
             else:
                 route.task(state, task)
         return state.agenda.wait_s(state.now, state.monotonic) <= 0
@@ -249,6 +291,8 @@ class Scheduler:
             state.ended_states.pop(run, None)
         if state.gone:
             admit.forget_gone(state)
+        if state.requests_gone:
+            requests.forget_gone(state)
 
     def _update_statistics(self) -> None:
         state, numbers = self.state, self.state.statistics
@@ -302,6 +346,12 @@ _OF_ALL: dict[type[Message], Callable[[Scheduler, Any], None]] = {
     messages.ResourceRemoved: lambda self, _: admit.resource_removed(self.state),
     messages.ScheduleRead: lambda self, message: admit.schedule_read(self.state, message),
     messages.SchedulesListed: lambda self, message: admit.schedules_listed(self.state, message),
+    messages.RequestSeen: lambda self, message: requests.seen(self.state, message),
+    messages.RequestGone: lambda self, message: requests.gone(self.state, message),
+    messages.RequestsListed: lambda self, message: requests.listed(self.state, message),
+    messages.RequestWritten: lambda self, message: requests.written(self.state, message),
+    messages.DuesListed: lambda self, message: requests.dues_listed(self.state, message),
+    messages.RunsTold: lambda self, message: requests.runs_told(self.state, message),
     messages.SchedulesChanged: lambda self, _: setattr(self.state, "index_dirty", True),
     messages.IndexBuilt: Scheduler._index_built,
     messages.JobSeen: lambda self, message: route.job_seen(self.state, message),

@@ -19,6 +19,7 @@ from evenkeel.core.inbox import Inbox
 from evenkeel.core.index import IndexCell, nothing_yet
 from evenkeel.core.messages import Ask, ScheduleSeen
 from evenkeel.core.schedule.entry import Entry
+from evenkeel.core.schedule.request import RequestEntry
 from evenkeel.core.schedule.turn import Turn
 from evenkeel.model import Instant, JobFact, RunId, RunState, ScheduleState
 from evenkeel.resource.record import Condition, Placed
@@ -164,6 +165,28 @@ class State:
     """Schedules seen before the Jobs were listed, and when: what is due cannot be told without."""
     unadmitted_ordered: bool = False
 
+    # requests
+    requests: dict[str, RequestEntry] = field(default_factory=dict)
+    requests_of: dict[str, dict[str, None]] = field(default_factory=dict)
+    """By `namespace/name` of a schedule, the uids of the requests that mean it."""
+    requests_touched: dict[str, None] = field(default_factory=dict)
+    """Requests that look for their schedule in this step."""
+    requests_ended: list[str] = field(default_factory=list)
+    """Those that have come to their end in this step, or are gone."""
+    requests_under_way: dict[str, dict[str, None]] = field(default_factory=dict)
+    """By namespace, those that have their turn."""
+    requests_in_line: dict[str, dict[str, None]] = field(default_factory=dict)
+    """By namespace, those that wait for it."""
+    requests_gone: dict[str, float] = field(default_factory=dict)
+    """As `gone`."""
+    requests_closed: dict[str, tuple[str, str, str]] = field(default_factory=dict)
+    """Those of closed schedules, until they are read again: schedule's uid, namespace, name."""
+    listed_requests: frozenset[str] | None = None
+    requests_known: bool = False
+    """All requests that were listed at the start are known."""
+    schedules_known: bool = False
+    """All schedules that were listed at the start are known."""
+
     # time
     agenda: Agenda = field(default_factory=Agenda)
     doubts_clock: bool = False
@@ -226,6 +249,17 @@ class State:
     def count_known(self) -> int:
         """How many those are."""
         return len(self.entries) + len(self.closed) + len(self.unadmitted)
+
+    def knows_request(self, uid: str) -> int:
+        """The generation in which this request was last shown to us; 0: it never was."""
+        if uid in self.requests_closed:
+            return 1
+        known = self.requests.get(uid)
+        return max(1, known.generation) if known else 0
+
+    def count_known_requests(self) -> int:
+        """How many those are."""
+        return len(self.requests) + len(self.requests_closed)
 
     def schedules_by_state(self) -> dict[ScheduleState, int]:
         """Every state, and how many schedules are in it."""

@@ -44,6 +44,26 @@ def test_overlap_is_total_and_never_queues_beyond_its_bound(policy, occupying, q
 # --- a minute's schedule whose Jobs take longer -----------------------------------------------
 
 
+@pytest.mark.parametrize(
+    ("policy", "occupying", "queued", "answer"),
+    [
+        (Concurrency.ALLOW, 3, 0, Overlap.START),
+        (Concurrency.FORBID, 0, 0, Overlap.QUEUE),
+        (Concurrency.FORBID, 0, 1, Overlap.SKIP),
+        (Concurrency.FORBID, 1, 0, Overlap.SKIP),
+        (Concurrency.REPLACE, 0, 0, Overlap.QUEUE),
+        (Concurrency.REPLACE, 0, 1, Overlap.REPLACE_QUEUED),
+        (Concurrency.REPLACE, 1, 0, Overlap.REPLACE_QUEUED),
+        (Concurrency.QUEUE, 0, 0, Overlap.QUEUE),
+        (Concurrency.QUEUE, 0, 1, Overlap.QUEUE),
+        (Concurrency.QUEUE, 0, 2, Overlap.SKIP),
+    ],
+)
+def test_overlap_with_a_requested_run_in_the_place(policy, occupying, queued, answer):
+    found = overlap(policy, occupying=occupying, queued=queued, max_queued=2, requested=1)
+    assert found is answer
+
+
 def test_allow_lets_runs_overlap():
     world = World().see(every(60)).run_until("10:03")
     assert world.alive() == dict.fromkeys(["10:01:00", "10:02:00", "10:03:00"], "running")

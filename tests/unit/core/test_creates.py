@@ -160,7 +160,7 @@ def test_an_answer_to_an_attempt_of_the_past_changes_nothing():
 # --- ttlSecondsAfterFinished ------------------------------------------------------------------
 
 
-LAUNCHING = {"due": "2026-03-02T10:10:00Z", "kind": "s", "attempt": 1, "reason": "launching"}
+LAUNCHING = {"due": "2026-03-02T10:10:00Z", "attempt": 1, "reason": "launching"}
 
 
 @pytest.mark.parametrize("ttl_s", [0, 60, 300, 86_400])

@@ -1,9 +1,8 @@
 """A requested run beside the scheduled run of the same due time: neither hides, ends or loses the
-other, and the scheduled one alone moves the mark."""
+other, and the scheduled one alone moves the mark. The request itself is gone."""
 
 from dataclasses import replace
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.builders import clock, every, instant
@@ -43,13 +42,6 @@ def living(world: World) -> set[RunId]:
     return set(world.scheduler.state.entries[SEEN.uid].runs)
 
 
-def waiting_rows(world: World) -> dict[tuple[str, str], str]:
-    return {
-        (clock(rfc3339.read(row["due"])), row["kind"]): row["reason"]
-        for row in world.status()["internal"].get("waiting", [])
-    }
-
-
 def test_both_are_followed_by_their_own_jobs() -> None:
     world = World().see(SEEN).run_until("10:02:10")
     fact = requested_job(world)
@@ -84,40 +76,23 @@ def test_the_mark_waits_for_the_scheduled_run_alone() -> None:
     assert clock(rfc3339.read(world.status()["internal"]["mark"])) == "10:01:00"
 
 
-def test_a_requested_run_takes_no_place_of_a_scheduled_one() -> None:
+def test_a_scheduled_run_waits_for_a_requested_one_and_is_not_skipped() -> None:
     seen = replace(SEEN, concurrency=Concurrency.FORBID)
     world = World().see(seen).run_until("10:01:50")
     world.succeed(seen, "10:01")
-    requested_job(world)
+    fact = requested_job(world)
     world.run_until("10:02:10")
+    assert world.started() == ["10:01:00"]
+    world.change(fact, state=JobState.SUCCEEDED, finished=int(world.now))
     assert world.started() == ["10:01:00", "10:02:00"]
 
 
-@pytest.mark.parametrize("reason", ["held", "queued", "launching", "retrying", "unannounced"])
-def test_rows_of_both_kinds_come_back_after_a_restart(reason: str) -> None:
-    world = World(answering=lambda _: Verdict.HELD).see(SEEN).run_until("10:02:10")
-    attempt = 2 if reason == "retrying" else 1
-    row = {"due": rfc3339.show(DUE), "kind": "q0abcdef", "attempt": attempt, "reason": reason}
-    world.statuses[SEEN.uid]["internal"].setdefault("waiting", []).append(row)
-    world.crash(for_s=2)
-    assert {SCHEDULED, REQUESTED} <= living(world)
-    rows = waiting_rows(world)
-    assert {("10:02:00", "s"), ("10:02:00", "q0abcdef")} <= rows.keys()
-    world.answering = lambda _: Verdict.CREATED
-    world.run_until("10:02:50")
-    created = [(run, attempt) for run, attempt, _ in world.creations if run.due == DUE]
-    assert sorted(created) == [(REQUESTED, attempt), (SCHEDULED, 1)]
-    assert waiting_rows(world) == {}
-
-
-def test_a_requested_run_whose_job_vanished_is_lost_and_the_scheduled_one_is_not() -> None:
+def test_a_job_whose_request_is_gone_is_not_lost_with_it() -> None:
     world = World().see(SEEN).run_until("10:02:10")
     fact = requested_job(world)
     world.write(SEEN.uid)
-    assert {read_job_name(ref["name"]).kind for ref in world.status()["active"]} == {
-        "s",
-        "q0abcdef",
-    }
+    names = [read_job_name(ref["name"]) for ref in world.status()["active"]]
+    assert {named.kind for named in names if named} == {"s", "q0abcdef"}
     world.remove(fact, told=False)
     world.crash(for_s=5)
     assert REQUESTED not in living(world)
@@ -156,7 +131,7 @@ def _ends(steps: list[str], *, with_request: bool) -> object:
         world.counts(),
         status["recent"],
         status["internal"]["mark"],
-        [row for row in memory.waiting if row.kind == "s"],
+        memory.waiting,
     )
 
 

@@ -6,10 +6,11 @@ restart: no due time is lost, none runs twice.
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
-from tests.builders import cron, edited, every, instant, rejection
+from tests.builders import cron, edited, every, instant, rejection, request
 from tests.unit.core.world import World
 
 from evenkeel.core import messages, route
@@ -17,6 +18,7 @@ from evenkeel.core.agenda import (
     CauseDeadline,
     DeletionDeadline,
     LedgerDeadline,
+    LookAtRequest,
     PendingDeadline,
     ProofDeadline,
     ProveTemplate,
@@ -26,14 +28,25 @@ from evenkeel.core.agenda import (
 )
 from evenkeel.core.effects import ScheduleEnded
 from evenkeel.core.messages import GetRun, GetSchedule
-from evenkeel.core.schedule import accept, due, jobs, life, start, view
+from evenkeel.core.schedule import accept, due, jobs, life, planning, requested, start, view
 from evenkeel.errors import Busy
-from evenkeel.model import Concurrency, JobState, Rejection, Retry, RunId, RunState, Verdict
+from evenkeel.model import (
+    Concurrency,
+    JobState,
+    Rejection,
+    Request,
+    Retry,
+    RunId,
+    RunState,
+    Verdict,
+)
 from evenkeel.reasons import ConditionReason, Reason
 
 REPORT = every(60, retry=Retry(limit=1, delay_s=5))
 OTHER = every(60, name="other")
 RUN = RunId(REPORT.uid, instant("10:03"))
+ASKED = request(span=("10:01", "10:03"), suspend=True)
+"""Of runs that have succeeded: it asks the ledger, and nothing runs."""
 
 Provoke = Callable[[World], Any]
 
@@ -60,6 +73,14 @@ def lists_jobs(world: World) -> None:
     world.settle()
 
 
+def wants(world: World) -> World:
+    return world.want(ASKED)
+
+
+def edited_request() -> Request:
+    return replace(ASKED, max_active=2, generation=2)
+
+
 def stalls(world: World) -> None:
     world.stall_until("10:03:55")  # longer than grace, and nothing was due
 
@@ -74,6 +95,7 @@ MESSAGES: dict[type, Provoke] = {
     ),
     messages.StatusWritten: nothing,
     messages.LedgerTold: tell(messages.LedgerTold(REPORT.uid, {})),
+    messages.TriggerMade: tell(messages.TriggerMade(REPORT.uid, "monday", made=True)),
 }
 
 TASKS: dict[type, Provoke] = {
@@ -86,6 +108,7 @@ TASKS: dict[type, Provoke] = {
     ProveTemplate: at_once(ProveTemplate(REPORT.uid)),
     ProofDeadline: at_once(ProofDeadline(REPORT.uid)),
     LedgerDeadline: at_once(LedgerDeadline(REPORT.uid)),
+    LookAtRequest: at_once(LookAtRequest(REPORT.uid, "q0abcdef")),
 }
 
 FUNCTIONS: dict[str, tuple[Any, str, Provoke]] = {
@@ -108,6 +131,12 @@ FUNCTIONS: dict[str, tuple[Any, str, Provoke]] = {
     ),
     "a person cancels a run": (life, "cancel_run", lambda world: world.cancel(REPORT, "10:03")),
     "the status is rendered": (view, "take_document", nothing),
+    "a request is carried out": (requested, "go_on", wants),
+    "the due times of a range are listed": (planning, "dues_listed", wants),
+    "the ledger tells of past runs": (planning, "runs_told", wants),
+    "the status of a request is stored": (requested, "written", wants),
+    "a request is edited": (requested, "edited", lambda w: wants(w).want(edited_request())),
+    "a request is deleted": (requested, "deleted", lambda w: wants(w).request_gone(ASKED)),
 }
 
 

@@ -14,6 +14,7 @@ from evenkeel.model import (
     Fold,
     Gap,
     MissedRuns,
+    Parameter,
     PlacementWish,
     Retry,
     Schedule,
@@ -39,6 +40,8 @@ NOT_TIMING = {
     "jobTemplate, its images": {"images": ("app:2",), "template_hash": "second"},
     "jobTemplate, its requests": {"weight_by_requests": 20, "template_hash": "second"},
     "jobTemplate": {"template": b'{"spec":{"template":{}}}', "template_hash": "second"},
+    "parameters": {"parameters": (Parameter("DAY", "today"),), "template_hash": "second"},
+    "the annotation trigger": {"trigger": "monday"},
     "ttlSecondsAfterFinished": {"ttl_s": 600, "template_hash": "second"},
 }
 

@@ -31,14 +31,17 @@ from evenkeel.model import (
     JobRef,
     JobState,
     Rejection,
+    Request,
     RunId,
     RunState,
     Schedule,
     Verdict,
+    kind_of_request,
 )
 from evenkeel.reasons import ConditionReason
 from evenkeel.resource.job import job_name
 from evenkeel.resource.record import EMPTY, Memory
+from evenkeel.resource.request_status import parse_request
 from evenkeel.resource.status import parse
 from evenkeel.settings import Settings
 
@@ -51,6 +54,9 @@ FOR_LEDGER = (
     effects.SpanClosed,
     effects.StatusTold,
     effects.ScheduleEnded,
+    effects.RequestTold,
+    effects.RequestKnown,
+    effects.RequestClosed,
 )
 """More would be a loop that never sleeps."""
 
@@ -79,6 +85,20 @@ class World:
     writes: bool = True
     """Whether statuses get stored at once."""
     schedules: dict[str, Schedule | Rejection] = field(default_factory=dict)
+    requests: dict[str, Request | Rejection] = field(default_factory=dict)
+    request_statuses: dict[str, dict[str, Any]] = field(default_factory=dict)
+    """By uid, as stored."""
+    requests_stored: dict[str, int] = field(default_factory=dict)
+    writes_requests: bool = True
+    """Whether statuses of requests get stored at once."""
+    requests_deleted: list[effects.DeleteRequest] = field(default_factory=list)
+    requests_ended: list[effects.RequestEnded] = field(default_factory=list)
+    requests_made: list[effects.MakeRequest] = field(default_factory=list)
+    makes_requests: bool | None = True
+    """What the API server says of a request that a trigger makes; None: nothing."""
+    runs_asked: list[effects.AskRuns] = field(default_factory=list)
+    ledger_since: Instant = 0
+    ledger_unknown: tuple[tuple[Instant, Instant], ...] = ()
     jobs: dict[str, JobFact] = field(default_factory=dict)
     """By name. This is what exists."""
     creations: list[tuple[RunId, int, float]] = field(default_factory=list)
@@ -126,6 +146,7 @@ class World:
         self.wake_at = self.now
         self.jobs_listed()
         self.schedules_listed()
+        self.requests_listed()
 
     # --- what the scheduler is told -----------------------------------------------------------
 
@@ -145,6 +166,27 @@ class World:
         self.jobs = {name: fact for name, fact in self.jobs.items() if fact.run.uid != seen.uid}
         self.scheduler.inbox.hint(seen.uid, messages.ScheduleGone(seen.uid))
         self.settle()
+
+    def want(self, request: Request | Rejection) -> World:
+        """The watch tells of a request; its memory is its stored status."""
+        self.requests[request.uid] = request
+        memory = parse_request(self.request_statuses.get(request.uid))
+        seen = messages.RequestSeen(request, memory)
+        self.scheduler.inbox.hint(request.uid, seen)
+        self.settle()
+        return self
+
+    def request_gone(self, request: Request) -> None:
+        """The watch tells that a request was deleted."""
+        self.requests.pop(request.uid, None)
+        self.request_statuses.pop(request.uid, None)
+        self.scheduler.inbox.hint(request.uid, messages.RequestGone(request.uid))
+        self.settle()
+
+    def requests_listed(self) -> None:
+        """The pruner lists all requests there are."""
+        uids = frozenset(self.requests)
+        self.scheduler.inbox.hint("requests", messages.RequestsListed(uids, self.monotonic))
 
     def jobs_listed(self) -> None:
         """The watch lists all Jobs there are."""
@@ -261,16 +303,55 @@ class World:
         self.monotonic = 50.0
         self.in_flight.clear()
         self.stored.clear()
+        self.requests_stored.clear()
         self.scheduler = Scheduler(self.settings)
         self.stopped = False
         self.wake_at = self.now
         for seen in list(self.schedules.values()):
             memory = parse(self.statuses.get(seen.uid))
             self.scheduler.inbox.hint(seen.uid, messages.ScheduleSeen(seen, memory))
+        for request in list(self.requests.values()):
+            stored = parse_request(self.request_statuses.get(request.uid))
+            self.scheduler.inbox.hint(request.uid, messages.RequestSeen(request, stored))
         self.jobs_listed()
         self.schedules_listed()
+        self.requests_listed()
         self.settle()
         return self
+
+    # --- what became of requests --------------------------------------------------------------
+
+    def request_status(self, request: Request) -> dict[str, Any]:
+        """The stored status of a request."""
+        return self.request_statuses[request.uid]
+
+    def request_state(self, request: Request) -> tuple[str, str]:
+        """Its state, and the reason of the condition that ended it or that Ready has."""
+        status = self.request_status(request)
+        rows = {row["type"]: row for row in status["conditions"]}
+        ends = [rows[kind] for kind in ("Complete", "Failed") if kind in rows]
+        assert len(ends) <= 1, "more than one end"
+        return status["state"], (ends or [rows["Ready"]])[0]["reason"]
+
+    def requested(self, request: Request, *, attempt: int = 1) -> list[str]:
+        """Due times of the Jobs that a request has got, in the order of their creation."""
+        kind = kind_of_request(request.uid)
+        return [
+            clock(run.due)
+            for run, number, _ in self.creations
+            if run.kind == kind and number == attempt
+        ]
+
+    def requested_job(self, request: Request, due: str) -> JobFact:
+        """The Job of a requested run; KeyError when there is none."""
+        run = RunId(f"uid-{request.schedule}", instant(due), kind_of_request(request.uid))
+        return self.jobs[job_name(request.schedule, run)]
+
+    def end_requested(self, request: Request, due: str, *, ok: bool = True) -> None:
+        """The Job of a requested run ends now."""
+        state = JobState.SUCCEEDED if ok else JobState.FAILED
+        fact = self.requested_job(request, due)
+        self.change(fact, state=state, finished=int(self.now))
 
     # --- what became of it --------------------------------------------------------------------
 
@@ -347,6 +428,10 @@ class World:
             effects.RunEnded: self.rows,
             effects.SpanEnded: self.rows,
             effects.RunBegan: self.began,
+            effects.AskRuns: self.runs_asked,
+            effects.DeleteRequest: self.requests_deleted,
+            effects.RequestEnded: self.requests_ended,
+            effects.MakeRequest: self.requests_made,
             **dict.fromkeys(FOR_LEDGER, self.accounts),
             effects.KubeEvent: self.told,
             effects.Observed: self.observed,
@@ -389,6 +474,15 @@ class World:
                     self.scheduler.inbox.hint("time", confirmation)
             case effects.ReadSchedule(uid=uid):
                 self._read(uid)
+            case effects.WriteRequest(uid=uid) if self.writes_requests:
+                self.write_request(uid)
+            case effects.ReadRequest(uid=uid):
+                self._read_request(uid)
+            case effects.AskRuns() if self.ledger_answers:
+                self.scheduler.inbox.hint(("runs", effect.request), self._runs(effect))
+            case effects.MakeRequest(uid=uid, trigger=trigger) if self.makes_requests is not None:
+                made = messages.TriggerMade(uid, trigger, self.makes_requests, "not allowed")
+                self.scheduler.inbox.hint(("trigger", uid), made)
             case effects.AskLedger(uid=uid, runs=runs) if self.ledger_answers:
                 known = {run: self.ledger[run] for run in runs if run in self.ledger}
                 told = messages.LedgerTold(uid, known, known=self.has_ledger)
@@ -433,10 +527,48 @@ class World:
         self.stored[uid] = document[3]
         self.scheduler.inbox.hint(("written", uid), messages.StatusWritten(uid, document[3]))
 
+    def write_request(self, uid: str) -> None:
+        """Store the status of a request."""
+        document = self.scheduler.request_document(uid)
+        if document is None or uid not in self.requests:
+            return
+        patch = orjson.loads(orjson.dumps(document[2]))
+        self.request_statuses[uid] = merge_patch(self.request_statuses.get(uid, {}), patch)
+        self.requests_stored[uid] = document[3]
+        self.scheduler.inbox.hint(("written", uid), messages.RequestWritten(uid, document[3]))
+
+    def _read_request(self, uid: str) -> None:
+        request = self.requests.get(uid)
+        if request is None:
+            self.scheduler.inbox.hint(uid, messages.RequestGone(uid))
+            return
+        memory = parse_request(self.request_statuses.get(uid))
+        self.scheduler.inbox.hint(uid, messages.RequestSeen(request, memory, read=True))
+
+    def _runs(self, asked: effects.AskRuns) -> messages.RunsTold:
+        """What a ledger would tell of the runs that this world has seen."""
+        found = {
+            row.run: messages.PastRun(row.run.due, row.run.kind, row.state, bool(row.job))
+            for row in self.rows
+            if isinstance(row, effects.RunEnded)
+            and row.run.uid == asked.uid
+            and asked.first <= row.run.due < asked.end
+        }
+        return messages.RunsTold(
+            asked.request,
+            tuple(found.values()),
+            self.ledger_since,
+            self.ledger_unknown,
+            has_ledger=self.has_ledger,
+        )
+
     def _launch(self, launch: effects.Launch) -> None:
         assert self.now >= launch.run.due, "launched before its instant"
         self.launches.append(launch)
-        if launch.announced > self.stored.get(launch.run.uid, 0):
+        if launch.request is not None:
+            if launch.announced > self.requests_stored.get(launch.request.uid, 0):
+                self.write_request(launch.request.uid)
+        elif launch.announced > self.stored.get(launch.run.uid, 0):
             self.write(launch.run.uid)
         verdict = self.answering(launch)
         if verdict is None:

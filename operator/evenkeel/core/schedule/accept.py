@@ -68,6 +68,7 @@ def begin(turn: Turn, seen: Schedule | Rejection, memory: Memory, *, revision: i
     entry.conditions = dict(believed.conditions)
     entry.troubles = trouble.remembered(believed.conditions)
     entry.template_hash = believed.template_hash
+    entry.trigger = believed.trigger
     entry.suspended_since = believed.suspended_since
     entry.resumed_at = believed.resumed_at
     entry.pause = believed.pause

@@ -17,8 +17,11 @@ from evenkeel.core.effects import (
     SpanOpened,
     StatusTold,
     TimingBegan,
+    ToldBy,
 )
 from evenkeel.core.schedule.entry import Entry
+from evenkeel.core.schedule.progress import Storing
+from evenkeel.core.schedule.request import RequestEntry
 from evenkeel.core.schedule.run import Run
 from evenkeel.core.schedule.turn import Turn
 from evenkeel.model import BY_SCHEDULE, Attempt, Instant, JobFact, RunId, Timing
@@ -114,10 +117,10 @@ def ended(entry: Entry, *, now: Instant) -> ScheduleEnded:
 
 
 def run_waits(
-    turn: Turn, entry: Entry, run: Run, reason: RunReason, *, due_at: float | None = None
+    turn: Turn, entry: Entry, run: Run, reason: RunReason | None, *, due_at: float | None = None
 ) -> None:
     """A run waits. It is told once for each reason: a held run tries every few seconds."""
-    says = (run.state, reason, run.attempt)
+    says = (run.state, reason or "", run.attempt)
     if run.told == says:
         return
     run.told = says
@@ -129,10 +132,11 @@ def run_waits(
             reason=reason,
             attempt=run.attempt,
             taken_at=run.taken_at,
-            revision=entry.storing.revision,
+            revision=storing(entry, run).revision,
             due_at=due_at,
             priority=entry.schedule.priority if entry.schedule else 0,
             attempts=tuple(run.done),
+            told_by=told_by(entry, run),
         )
     )
 
@@ -151,9 +155,28 @@ def run_began(turn: Turn, entry: Entry, run: Run) -> None:
             generation=schedule.generation if schedule else 0,
             template_hash=schedule.template_hash if schedule else "",
             attempts=attempts_of(run),
-            revision=entry.storing.revision,
+            revision=storing(entry, run).revision,
+            told_by=told_by(entry, run),
         )
     )
+
+
+def storing(entry: Entry, run: Run) -> Storing:
+    """Of the status that tells of a run: that of its request, or of its schedule."""
+    request = entry.requests.get(run.id.kind)
+    return entry.storing if request is None else request.storing
+
+
+def told_by(entry: Entry, run: Run) -> ToldBy | None:
+    """The request of a run; None: its schedule asked for it, or its request is gone."""
+    request = entry.requests.get(run.id.kind)
+    return None if request is None else told_by_request(request)
+
+
+def told_by_request(request: RequestEntry) -> ToldBy:
+    """A request, as the ledger is told of it."""
+    requested_by = request.spec.requested_by if request.spec else ""
+    return ToldBy(request.uid, request.name, requested_by)
 
 
 def attempts_of(

@@ -29,6 +29,7 @@ from evenkeel.model import (
 from evenkeel.reasons import DelayCause, Reason
 from evenkeel.resource.job import read_job_name
 from evenkeel.resource.record import ACTIVE_COUNT, EMPTY, Memory, RecentRun, WaitingRun
+from evenkeel.resource.request_record import ActiveRun
 
 _DELAYED_BY = {
     Reason.QUEUED: DelayCause.QUEUE,
@@ -71,11 +72,9 @@ class _Past:
             return False
         if run in self.ended:
             return True
-        if run.kind != BY_SCHEDULE:  # no mark passes it: what is finished and not named has ended
-            return fact.state in FINISHED
         if run.due > (self.memory.mark or 0):
             return False
-        if len(self.memory.active) < ACTIVE_COUNT:
+        if len(self.active) < ACTIVE_COUNT:
             return True
         # One that names as many as it may leaves out others, which may have ended since.
         record, succeeded = self.memory.record, fact.state is JobState.SUCCEEDED
@@ -104,7 +103,7 @@ def take_over(turn: Turn, entry: Entry, facts: Iterable[JobFact]) -> None:
     for run in sorted(past.vanished - spoken_for):
         _mark_lost(turn, entry, past, run)
     trouble.forget_start(turn, entry)
-    if past.memory.unnamed_active and len(past.memory.active) >= ACTIVE_COUNT:
+    if past.memory.unnamed_active and len(past.active) >= ACTIVE_COUNT:
         _count_unnamed_as_lost(turn, entry, past, spoken_for - ended)
     _tell_ledger(turn, entry, past, ended=ended, alive=spoken_for - ended)
 
@@ -116,10 +115,10 @@ def _tell_ledger(
     mark = entry.cursor if past.memory.mark is None else past.memory.mark
     recent = {row.due: row for row in past.memory.record.recent}
     for run in ended:
-        if run.kind == BY_SCHEDULE and run.due not in recent:
+        if run.due not in recent:
             recent[run.due] = _row(past.jobs[run][-1])
     alive = {*alive, *past.active, *past.waiting} - ended
-    named = sorted(run for run in alive if run.kind == BY_SCHEDULE and run.due <= mark)
+    named = sorted(run for run in alive if run.due <= mark)
     rows = [recent[due] for due in sorted(recent)]
     entry.storing.tells_timing = past.memory.timing is not None
     turn.emit(account.known(entry, mark=mark, recent=rows, alive=named))
@@ -151,19 +150,23 @@ def _gather(turn: Turn, entry: Entry, facts: Iterable[JobFact]) -> _Past:
     memory, entry.memory = entry.memory or EMPTY, None
     found: dict[RunId, list[JobFact]] = {}
     for fact in sorted(facts, key=lambda fact: (fact.run, fact.attempt)):
-        if jobs.is_of(entry, fact):
+        if not jobs.is_of(entry, fact):
+            continue
+        if fact.run.kind == BY_SCHEDULE:
             found.setdefault(fact.run, []).append(fact)
+        else:
+            jobs.keep_for_request(entry, fact)
     active: dict[RunId, tuple[int, JobRef]] = {}
     for ref in memory.active:
         named = read_job_name(ref.name, entry.name)
-        if named is not None:
-            active[RunId(entry.uid, named.due, named.kind)] = (named.attempt, ref)
-    waiting = {RunId(entry.uid, row.due, row.kind): row for row in memory.waiting}
+        if named is not None and named.kind == BY_SCHEDULE:  # of others their requests tell
+            active[RunId(entry.uid, named.due)] = (named.attempt, ref)
+    waiting = {RunId(entry.uid, row.due): row for row in memory.waiting}
     there = {fact.ref.name for several in found.values() for fact in several}
     vanished = {run for run, (_, ref) in active.items() if ref.name not in there}
     for run, row in waiting.items():
         launched = any(fact.attempt >= row.attempt for fact in found.get(run, ()))
-        if not launched and _may_have_vanished(turn, entry, row):
+        if not launched and may_have_vanished(turn, entry, row):
             vanished.add(run)
     return _Past(
         memory=memory,
@@ -179,7 +182,7 @@ def _gather(turn: Turn, entry: Entry, facts: Iterable[JobFact]) -> _Past:
     )
 
 
-def _may_have_vanished(turn: Turn, entry: Entry, row: WaitingRun) -> bool:
+def may_have_vanished(turn: Turn, entry: Entry, row: WaitingRun | ActiveRun) -> bool:
     """Its create was announced, and its Job is not there: either there never was one, or there was
     one and its ttl has taken it. The latter only if the ttl can have passed since."""
     ahead = row.retry_at is None and row.due > turn.now
@@ -193,7 +196,7 @@ def _may_have_vanished(turn: Turn, entry: Entry, row: WaitingRun) -> bool:
 
 def _leave_ended(turn: Turn, entry: Entry, past: _Past, fact: JobFact) -> None:
     """Its end is stored: its Jobs are history, or were to be deleted and that was not told."""
-    if fact.run.kind == BY_SCHEDULE and fact.run.due > entry.cursor:
+    if fact.run.due > entry.cursor:
         entry.decided.add(fact.run)
     if fact.state in FINISHED:
         history.keep_told(entry, past.jobs[fact.run])
@@ -206,7 +209,7 @@ def _follow_on(turn: Turn, entry: Entry, past: _Past, fact: JobFact) -> None:
     run.failed_jobs = [earlier.ref for earlier in past.jobs[fact.run][:-1]]
     run.done = [account.attempt_of(earlier) for earlier in past.jobs[fact.run][:-1]]
     entry.runs[run.id] = run
-    if run.by_schedule and run.id.due > entry.cursor:
+    if run.id.due > entry.cursor:
         entry.open[run.id] = None
     jobs.follow(turn, entry, run, fact)
 
@@ -215,7 +218,7 @@ def _wait_on(turn: Turn, entry: Entry, past: _Past, run_id: RunId, row: WaitingR
     """A run that waited without a Job: queued, held, between two attempts, or about to launch. By
     hand a row may say anything: what comes of it is a stage that the scheduler makes itself."""
     waits_for_due = row.reason in (Reason.LAUNCHING, Reason.TAKEN_UP)
-    if run_id.due > turn.now and waits_for_due and run_id.kind == BY_SCHEDULE:
+    if run_id.due > turn.now and waits_for_due:
         entry.rewind(min(entry.cursor, run_id.due - 1))  # announced ahead: it is taken up again
         entry.pull_mark_back(turn.second)
         return
@@ -226,8 +229,8 @@ def _wait_on(turn: Turn, entry: Entry, past: _Past, run_id: RunId, row: WaitingR
     entry.runs[run_id] = run
     if row.attempt > 1 and row.reason in (Reason.RETRYING, Reason.LAUNCHING):
         run.stage, run.reason = Stage.RETRYING, Reason.RETRYING
-        turn.retry_later(run, delay_s=_left_of_delay(turn, entry, row))
-    elif row.attempt == 1 and row.reason is Reason.QUEUED and run.by_schedule:
+        turn.retry_later(run, delay_s=left_of_delay(turn, entry, row))
+    elif row.attempt == 1 and row.reason is Reason.QUEUED:
         run.stage, run.reason = Stage.QUEUED, Reason.QUEUED
         entry.queue.append(run_id)
     else:
@@ -237,7 +240,7 @@ def _wait_on(turn: Turn, entry: Entry, past: _Past, run_id: RunId, row: WaitingR
         turn.retry_later(run, delay_s=run_id.due - turn.now)
 
 
-def _left_of_delay(turn: Turn, entry: Entry, row: WaitingRun) -> float:
+def left_of_delay(turn: Turn, entry: Entry, row: WaitingRun | ActiveRun) -> float:
     """By hand the next try may stand in the year 9999, and the run would keep its place so long."""
     if row.retry_at is None or row.reason is not Reason.RETRYING:
         return 0.0

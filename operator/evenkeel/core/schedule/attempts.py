@@ -15,10 +15,12 @@ def failed(turn: Turn, entry: Entry, run: Run, fact: JobFact, reason: RunReason)
         run.unjudged = fact
         return
     message = fact.message
-    no_room = entry.waiting_room <= 0  # no restart would know of one more
-    if run.attempt > entry.retry.limit or no_room:
+    no_room = run.by_schedule and entry.waiting_room <= 0  # no restart would know of one more
+    unasked = not run.by_schedule and run.id.kind not in entry.requests
+    if run.attempt > entry.retry.limit or no_room or unasked:
         if run.attempt <= entry.retry.limit:
-            message = f"{message} (not tried again: {WAITING_COUNT} runs wait already)".strip()
+            why = f"{WAITING_COUNT} runs wait already" if no_room else "its request was deleted"
+            message = f"{message} (not tried again: {why})".strip()
         how = RunState.FAILED
         life.end(turn, entry, run, how, reason, message=message, finished=fact.finished)
         return
@@ -48,6 +50,7 @@ def failed(turn: Turn, entry: Entry, run: Run, fact: JobFact, reason: RunReason)
         f"Job {fact.ref.name} failed: {shown}; attempt {run.attempt} of at most "
         f"{entry.retry.limit + 1} begins {delay_s} s later",
         warning=True,
+        run=run.id,
     )
 
 

@@ -1,11 +1,13 @@
 """Creates that are held back: nothing was written, and trying again may succeed.
 
 What holds one run of a schedule back holds its others: they share one pause, or each would ask the
-API server for itself. `grace` limits how long; after it `late` settles them as one set.
+API server for itself. `grace` limits how long; after it `late` settles them as one set. The runs of
+a request share a pause of their own, which delays no run by schedule, and no limit.
 """
 
 from evenkeel.core.schedule import life
-from evenkeel.core.schedule.entry import Backoff, Entry
+from evenkeel.core.schedule.entry import Entry
+from evenkeel.core.schedule.progress import Backoff
 from evenkeel.core.schedule.run import Run, Stage
 from evenkeel.core.schedule.turn import Turn
 from evenkeel.reasons import ConditionReason, Reason
@@ -29,7 +31,7 @@ its own as well, longer each time, would leave the server idle when it has room 
 
 def launch(turn: Turn, entry: Entry, run: Run) -> None:
     """Launch, unless the schedule's last create was held: then wait for its next try, too."""
-    if turn.monotonic < entry.backoff.until_m:
+    if turn.monotonic < pause_of(entry, run).until_m:
         _wait(turn, entry, run, since_m=turn.monotonic)
     else:
         life.launch(turn, entry, run)
@@ -40,7 +42,7 @@ def hold(
 ) -> None:
     """Nothing was written, and it may heal: try again, later each time. `since_s`: how long ago the
     create was sent; where no answer came that may be long."""
-    pause = entry.backoff
+    pause = pause_of(entry, run)
     pause.message = message
     unannounced = reason is ConditionReason.STATUS_NOT_WRITTEN
     pause.reason = Reason.UNANNOUNCED if unannounced else Reason.HELD
@@ -60,22 +62,39 @@ def hold(
     _wait(turn, entry, run, since_m=turn.monotonic - since_s)
 
 
+def pause_of(entry: Entry, run: Run) -> Backoff:
+    """The pause that this run shares with others."""
+    request = entry.requests.get(run.id.kind)
+    return entry.backoff if request is None else request.backoff
+
+
 def release(turn: Turn, entry: Entry) -> None:
+    """The API server answers again: what waited for that is tried at once."""
+    for pause in (entry.backoff, *(request.backoff for request in entry.unfinished.values())):
+        _release(turn, entry, pause)
+
+
+def release_those_of(turn: Turn, entry: Entry, run: Run) -> None:
     """A create was answered: what waited for that is tried at once."""
-    if not entry.backoff.count:
+    _release(turn, entry, pause_of(entry, run))
+
+
+def _release(turn: Turn, entry: Entry, pause: Backoff) -> None:
+    if not pause.count:
         return
-    turn.log("creates go on", schedule=entry.key, tries=entry.backoff.count)
-    answers = entry.backoff.answers_awaited_until_m
-    entry.backoff = Backoff(answers_awaited_until_m=answers)
+    turn.log("creates go on", schedule=entry.key, tries=pause.count)
+    pause.count, pause.until_m, pause.message, pause.reason = 0, 0.0, "", Reason.HELD
     for run in entry.held:
-        turn.retry_later(run, delay_s=0)
+        if pause_of(entry, run) is pause:
+            turn.retry_later(run, delay_s=0)
 
 
 def awaits_answers(turn: Turn, entry: Entry) -> bool:
     """Creates without an answer belong to the set, if they come to nothing: after an outage that
     swallowed them they are found out one by one, and as many sets would run as many late."""
     pause = entry.backoff
-    if not any(run.stage is Stage.ASKING for run in entry.runs.values()):
+    runs = entry.runs.values()
+    if not any(run.stage is Stage.ASKING and run.by_schedule for run in runs):
         pause.answers_awaited_until_m = None
         return False
     if pause.answers_awaited_until_m is None:
@@ -87,6 +106,7 @@ def _wait(turn: Turn, entry: Entry, run: Run, *, since_m: float) -> None:
     if not run.was_held:  # its grace counts from here: to wait in a queue or lane is no failure
         run.was_held = True
         run.taken_m = max(run.taken_m, since_m)
-    run.message = entry.backoff.message
-    life.wait(turn, entry, run, Stage.HELD, entry.backoff.reason)
-    turn.retry_later(run, delay_s=entry.backoff.until_m - turn.monotonic)
+    pause = pause_of(entry, run)
+    run.message = pause.message
+    life.wait(turn, entry, run, Stage.HELD, pause.reason)
+    turn.retry_later(run, delay_s=pause.until_m - turn.monotonic)

@@ -31,8 +31,8 @@ def answered(turn: Turn, entry: Entry, message: CreateResult) -> None:
         # In an upgrade one API server may know the field and another may not yet.
         message = replace(message, verdict=Verdict.HELD)
         template.prove_once_more(turn, entry)
-    if message.verdict is not Verdict.HELD and entry.backoff.count:
-        backoff.release(turn, entry)
+    if message.verdict is not Verdict.HELD:
+        backoff.release_those_of(turn, entry, run)
     if run.stage is Stage.RUNNING and message.verdict not in (Verdict.CREATED, Verdict.ADOPTED):
         return  # the server did it after it was asked by name: the watch is the proof that counts
     match message.verdict:
@@ -40,7 +40,7 @@ def answered(turn: Turn, entry: Entry, message: CreateResult) -> None:
             _created(turn, entry, run, message)
         case Verdict.TAKEN if message.reason is ConditionReason.CRONJOB:
             how, reason = RunState.SKIPPED, Reason.CRONJOB
-            trouble.end(turn, entry, Trouble.CREATE)
+            _end_trouble(turn, entry, run)
             life.end(turn, entry, run, how, reason, message=message.message, answered=True)
         case Verdict.TAKEN:
             _cannot_be_created(turn, entry, run, message, Reason.NAME_TAKEN)
@@ -70,7 +70,7 @@ def _undo(turn: Turn, entry: Entry, message: CreateResult) -> None:
         return
     unwanted = entry.unwanted.pop(key)
     if message.verdict in (Verdict.CREATED, Verdict.ADOPTED):
-        history.delete(turn, entry, message.ref, unwanted.reason, shown=unwanted.revision)
+        history.delete_unwanted(turn, entry, message.ref, unwanted)
 
 
 def unwanted_expired(turn: Turn, entry: Entry, task: UnwantedExpired) -> None:
@@ -94,11 +94,12 @@ def _created(turn: Turn, entry: Entry, run: Run, message: CreateResult) -> None:
         life.running(turn, entry, run)
     elif ours:  # when it was sent, the watch could not tell
         account.run_began(turn, entry, run)
-    turn.event(entry, EventReason.SUCCESSFUL_CREATE, f"Created job {message.ref.name}")
+    created = f"Created job {message.ref.name}"
+    turn.event(entry, EventReason.SUCCESSFUL_CREATE, created, run=run.id)
     if message.marks_lost:
         _follow_by_name(turn, entry, run, message)
     else:
-        trouble.end(turn, entry, Trouble.CREATE)
+        _end_trouble(turn, entry, run)
     template.prove_if_refused(turn, entry)
     if message.found is not None:
         jobs.follow(turn, entry, run, message.found)
@@ -131,15 +132,16 @@ def _held(turn: Turn, entry: Entry, run: Run, message: CreateResult) -> None:
             how, reason = RunState.LOST, Reason.OUTCOME_UNKNOWN
             life.end(turn, entry, run, how, reason, message=message.message, answered=True)
             return
-    trouble.say(turn, entry, Trouble.CREATE, message.reason, message.message)
+    _say_trouble(turn, entry, run, message.reason, message.message)
     since_s = max(0.0, turn.now - message.sent_at) if message.sent_at else 0.0
-    if entry.backoff.count == 0:
+    if backoff.pause_of(entry, run).count == 0:
         due = rfc3339.show(run.id.due)
         turn.event(
             entry,
             EventReason.FAILED_CREATE,
             f"Error creating job for the run due {due}: {message.message}; it is tried again",
             warning=True,
+            run=run.id,
         )
     backoff.hold(turn, entry, run, message.reason, message.message, since_s=since_s)
 
@@ -149,10 +151,21 @@ def _cannot_be_created(
 ) -> None:
     taken = reason is Reason.NAME_TAKEN
     why = ConditionReason.NAME_TAKEN if taken else ConditionReason.REFUSED
-    trouble.say(turn, entry, Trouble.CREATE, why, message.message)
+    _say_trouble(turn, entry, run, why, message.message)
     turn.log("create refused", level="warning", schedule=entry.key, reason=reason)
     how = RunState.FAILED
     life.end(turn, entry, run, how, reason, message=message.message, answered=True)
+
+
+def _say_trouble(turn: Turn, entry: Entry, run: Run, reason: ConditionReason, message: str) -> None:
+    """What a requested run meets is told on its request: parameters of it may be the cause."""
+    if run.by_schedule:
+        trouble.say(turn, entry, Trouble.CREATE, reason, message)
+
+
+def _end_trouble(turn: Turn, entry: Entry, run: Run) -> None:
+    if run.by_schedule:
+        trouble.end(turn, entry, Trouble.CREATE)
 
 
 def put_back(turn: Turn, entry: Entry, message: PutBack) -> None:
@@ -165,12 +178,12 @@ def put_back(turn: Turn, entry: Entry, message: PutBack) -> None:
         return
     run.prepared = False
     if run.stage is Stage.CREATING:
-        if run.attempt > 1:  # it keeps its place until its schedule goes on
+        if run.attempt > 1 or not run.by_schedule:  # it keeps its place until its schedule goes on
             life.wait(turn, entry, run, Stage.HELD, Reason.HELD)
         else:
             run.move(Stage.TAKEN)
             run.late = True  # it was there in time; its schedule may have another timing by now
             run.announced, run.announced_at = 0, None
-    turn.dirty(entry)  # what was announced is launching no more
+    turn.changed(entry, run)  # what was announced is launching no more
     if not turn.stopping:
         turn.retry_later(run, delay_s=0)

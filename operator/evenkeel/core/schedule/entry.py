@@ -8,12 +8,16 @@ import enum
 from collections import deque
 from dataclasses import dataclass, field
 
+from evenkeel.core.schedule.progress import Backoff, Storing
+from evenkeel.core.schedule.request import RequestEntry
 from evenkeel.core.schedule.run import Run, Stage
 from evenkeel.model import (
     ENDED,
     Concurrency,
     Instant,
+    JobFact,
     JobRef,
+    Meeting,
     Rejection,
     Retry,
     RunId,
@@ -38,12 +42,14 @@ CLOCK_MARGIN_S = 5.0
 
 @dataclass(slots=True)
 class FinishedJob:
-    """A Job that only history keeps. Deleted when `revision` of the status is stored."""
+    """A Job that only history keeps. Deleted when `revision` of a status is stored."""
 
     finished: Instant
     run: RunId
     ref: JobRef
     succeeded: bool
+    storing: Storing
+    """Of the status that tells how its run ended."""
     revision: int
     keep_until_m: float = 0.0
     """Until then a create that was given up may still arrive, and only this Job's name stops it."""
@@ -67,8 +73,25 @@ class Unwanted:
     reason: RunReason
     late: bool = False
     """A create that got no answer may bring it for a while, whatever others have brought."""
+    storing: Storing | None = None
     revision: int = 0
-    """The Job is deleted as soon as this revision of the status, which tells the end, is stored."""
+    """The Job is deleted as soon as this revision of that status, which tells the end, is
+    stored. None: at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class ToDelete:
+    """A Job that is deleted when `revision` of a status is stored."""
+
+    storing: Storing
+    revision: int
+    ref: JobRef
+    why: str
+
+    @property
+    def is_due(self) -> bool:
+        """That revision is stored."""
+        return self.revision <= self.storing.written
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,45 +102,6 @@ class Past:
     missed_unless_known: bool
     """It was asked for just now. Otherwise an earlier process has given it its verdict, unless that
     process ended in between: only a ledger that has no row of it tells so."""
-
-
-@dataclass(slots=True)
-class Backoff:
-    """The pause between creates of a schedule whose creates are held back."""
-
-    count: int = 0
-    """Creates in a row that were held back."""
-    since_m: float = 0.0
-    until_m: float = 0.0
-    """Before it none is sent."""
-    message: str = ""
-    reason: Reason = Reason.HELD
-    answers_awaited_until_m: float | None = None
-    """Until then held runs wait for what becomes of creates that got no answer."""
-
-
-@dataclass(slots=True)
-class Storing:
-    """How far the status is stored."""
-
-    version: str = ""
-    """The resourceVersion at first sight: what the first write of the status goes on from."""
-    revision: int = 0
-    """Of the status as it stands; each change is one more."""
-    written: int = 0
-    """The revision that is known to be stored."""
-    sent: tuple[int, Instant, Instant] = (0, 0, 0)
-    """Revision, mark and told mark of the document taken last."""
-    stored_mark: Instant = 0
-    """The mark of the status that is known to be stored."""
-    tells_timing: bool = False
-    """The status that is known to be stored tells of a timing."""
-    told_mark: Instant = 0
-    """What `Entry.told_mark` was when that status was taken."""
-    told_generation: int = 0
-    """The newest spec of which a status is stored, or was asked to be stored before others."""
-    shown_from_m: float = 0.0
-    """Until then it is not written: the proof of the template is expected."""
 
 
 @dataclass(slots=True)
@@ -173,8 +157,19 @@ class Entry:
     unwanted: dict[tuple[RunId, int], Unwanted] = field(default_factory=dict)
     """Ended while a create of theirs might still arrive: deleted when it turns out to exist."""
     finished_jobs: list[FinishedJob] = field(default_factory=list)
-    to_delete: list[tuple[int, JobRef, str]] = field(default_factory=list)
-    """(revision, Job, why): deleted when that revision of the status is stored."""
+    to_delete: list[ToDelete] = field(default_factory=list)
+
+    # requests
+    requests: dict[str, RequestEntry] = field(default_factory=dict)
+    """All that ask for runs of this schedule, by the kind of their runs."""
+    unfinished: dict[str, RequestEntry] = field(default_factory=dict)
+    """Those that have not ended, the oldest first."""
+    unclaimed: dict[str, dict[str, JobFact]] = field(default_factory=dict)
+    """By kind and uid, Jobs of requests that are not known yet, or whose plan is not."""
+    trigger: str = ""
+    """The id of the annotation evenkeel.dev/trigger for which a request was made last."""
+    trigger_asked: str = ""
+    """The one for which a request is being made, or was refused."""
 
     # the status
     record: Record = field(default_factory=Record)
@@ -245,12 +240,24 @@ class Entry:
 
     @property
     def occupying(self) -> list[Run]:
-        """Runs that hold their place: from launch to their end, waiting for a retry included."""
-        return [
-            run
-            for run in self.runs.values()
-            if run.by_schedule and run.stage not in (Stage.TAKEN, Stage.QUEUED)
-        ]
+        """Runs that hold their place by concurrencyPolicy: from launch to their end, waiting for a
+        retry included."""
+        return [run for run in self._launched if run.by_schedule or run.meeting is Meeting.POLICY]
+
+    @property
+    def requested_occupying(self) -> list[Run]:
+        """Requested runs that hold a place, and for which due times wait whatever
+        concurrencyPolicy says."""
+        return [run for run in self._launched if run.meeting is Meeting.WAIT]
+
+    @property
+    def place_is_free(self) -> bool:
+        """No run of this schedule makes another one wait."""
+        return not self.needs_places or not (self.occupying or self.requested_occupying)
+
+    @property
+    def _launched(self) -> list[Run]:
+        return [run for run in self.runs.values() if run.holds_place]
 
     @property
     def held(self) -> list[Run]:
@@ -267,7 +274,7 @@ class Entry:
         if not self.cursor:
             return self.mark
         reached = next(iter(self.open)).due - 1 if self.open else self.cursor
-        announced = (run.id.due for run in self.runs.values() if run.announced)
+        announced = (run.id.due for run in self.runs.values() if run.announced and run.by_schedule)
         reached = min(reached, max(int(now), max(announced, default=0)))
         if self.mark is None or reached > self.mark:
             self.mark = reached
@@ -293,10 +300,19 @@ class Entry:
     def waiting(self) -> list[WaitingRun]:
         """Living runs that nothing but `status.internal.waiting` would give back after a restart:
         the mark has passed them, and no Job speaks for them."""
-        runs = [run for run in self.runs.values() if run.id not in self.open and not run.has_job]
+        runs = [run for run in self.runs.values() if self._is_named(run)]
         return [self._waiting(run) for run in sorted(runs, key=lambda run: run.id)]
 
+    def _is_named(self, run: Run) -> bool:
+        """Whether `waiting` names it. Requested runs are named by the status of their request."""
+        return run.by_schedule and run.id not in self.open and not run.has_job
+
     def _waiting(self, run: Run) -> WaitingRun:
+        reason, retry_at = self.why_waiting(run)
+        return WaitingRun(run.id.due, run.attempt, reason, retry_at)
+
+    def why_waiting(self, run: Run) -> tuple[Reason, Instant | None]:
+        """Why a run without a Job waits, and until when, as a restart must know it."""
         reason, retry_at = run.why_waiting, None
         if reason is Reason.LAUNCHING:
             retry_at = run.announced_at
@@ -306,13 +322,12 @@ class Entry:
         elif run.stage in (Stage.HELD, Stage.RETRYING):
             retry_at = run.retry_at
         assert isinstance(reason, Reason)
-        return WaitingRun(run.id.due, run.id.kind, run.attempt, reason, retry_at)
+        return reason, retry_at
 
     @property
     def waiting_room(self) -> int:
         """How many more runs `waiting` can name."""
-        runs = self.runs.values()
-        return WAITING_COUNT - sum(run.id not in self.open and not run.has_job for run in runs)
+        return WAITING_COUNT - sum(map(self._is_named, self.runs.values()))
 
     def advance(self, cursor: Instant) -> None:
         """Every due time up to here is taken up or decided."""

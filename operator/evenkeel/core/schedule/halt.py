@@ -3,6 +3,8 @@
 `accept` calls it with each accepted spec; how a pause begins, `pause` says.
 """
 
+from collections import deque
+
 from evenkeel.core.schedule import account, due, late, life
 from evenkeel.core.schedule.entry import Entry
 from evenkeel.core.schedule.run import Run, Stage
@@ -33,7 +35,8 @@ def _suspend(turn: Turn, entry: Entry) -> None:
     life.call_back(turn, entry)
     for run in [run for run in entry.runs.values() if _has_not_begun(run)]:
         life.end(turn, entry, run, RunState.SKIPPED, Reason.SUSPENDED)
-    entry.queue.clear()
+    left = (run for run in entry.queue if run in entry.runs)  # requested ones wait on
+    entry.queue = deque(left)
     account.opened(turn, entry, Reason.SUSPENDED)
 
 

@@ -7,10 +7,11 @@ process after a crash would find neither and launch the run again.
 from evenkeel.core.effects import DeleteJob, WriteStatus
 from evenkeel.core.messages import StatusWritten
 from evenkeel.core.schedule import account
-from evenkeel.core.schedule.entry import Entry, FinishedJob
+from evenkeel.core.schedule.entry import Entry, FinishedJob, ToDelete, Unwanted
+from evenkeel.core.schedule.progress import Storing
 from evenkeel.core.schedule.run import Run
 from evenkeel.core.schedule.turn import Turn
-from evenkeel.model import Instant, JobFact, JobRef, JobState, RunState
+from evenkeel.model import BY_SCHEDULE, Instant, JobFact, JobRef, JobState, RunState
 from evenkeel.reasons import EventReason, RunReason
 
 LATE_CREATE_S = 75.0
@@ -34,7 +35,9 @@ def status_written(turn: Turn, entry: Entry, message: StatusWritten) -> None:
         clean(turn, entry)
 
 
-def keep_those_of(entry: Entry, run: Run, state: RunState, finished: Instant) -> None:
+def keep_those_of(
+    entry: Entry, run: Run, state: RunState, finished: Instant, storing: Storing
+) -> None:
     """From now on only history keeps the run's Jobs, and only once this end is stored."""
     failed = list(run.failed_jobs)
     if run.ref and run.ref not in failed and state is RunState.FAILED and run.ref.uid:
@@ -44,16 +47,24 @@ def keep_those_of(entry: Entry, run: Run, state: RunState, finished: Instant) ->
         jobs.append((run.ref, True))
     keep_until_m = 0.0 if run.unanswered_m is None else run.unanswered_m + LATE_CREATE_S
     entry.finished_jobs += [
-        FinishedJob(finished, run.id, ref, ok, entry.storing.revision, keep_until_m)
+        FinishedJob(finished, run.id, ref, ok, storing, storing.revision, keep_until_m)
         for ref, ok in jobs
     ]
 
 
 def keep_told(entry: Entry, facts: list[JobFact]) -> None:
     """Jobs of a run whose end is already stored."""
-    for fact in facts:
+    known = {job.ref.uid for job in entry.finished_jobs}
+    for fact in [fact for fact in facts if fact.ref.uid not in known]:
         entry.finished_jobs.append(
-            FinishedJob(fact.finished or 0, fact.run, fact.ref, fact.state is JobState.SUCCEEDED, 0)
+            FinishedJob(
+                fact.finished or 0,
+                fact.run,
+                fact.ref,
+                fact.state is JobState.SUCCEEDED,
+                entry.storing,
+                0,
+            )
         )
 
 
@@ -72,38 +83,56 @@ def keep_listed(entry: Entry, listed: set[tuple[str, str]], listed_at: Instant) 
 
 
 def delete(
-    turn: Turn, entry: Entry, ref: JobRef, why: RunReason, *, shown: int | None = None
+    turn: Turn,
+    entry: Entry,
+    ref: JobRef,
+    why: RunReason,
+    *,
+    storing: Storing | None = None,
+    shown: int | None = None,
 ) -> None:
-    """Delete a Job once the status of revision `shown` is stored; None: the present one."""
-    revision = entry.storing.revision if shown is None else shown
-    if revision <= entry.storing.written:
+    """Delete a Job once a status of revision `shown` is stored; None: the present one. `storing`:
+    of which status; None: that of the schedule."""
+    storing = storing or entry.storing
+    waiting = ToDelete(storing, storing.revision if shown is None else shown, ref, why)
+    if waiting.is_due:
         _delete(turn, entry, ref, why)
     else:
-        entry.to_delete.append((revision, ref, why))
+        entry.to_delete.append(waiting)
+
+
+def delete_unwanted(turn: Turn, entry: Entry, ref: JobRef, unwanted: Unwanted) -> None:
+    """A Job that is not wanted exists after all."""
+    storing, revision = unwanted.storing, unwanted.revision
+    delete(turn, entry, ref, unwanted.reason, storing=storing, shown=revision)
 
 
 def clean(turn: Turn, entry: Entry) -> None:
     """Delete what may go now that a status was stored: what was to be deleted, and what is beyond
-    the limits."""
-    for revision, ref, why in entry.to_delete:
-        if revision <= entry.storing.written:
-            _delete(turn, entry, ref, why)
-    entry.to_delete = [waiting for waiting in entry.to_delete if waiting[0] > entry.storing.written]
-    schedule = entry.schedule
-    if schedule is None or not entry.finished_jobs:
+    the limits, which count Jobs by schedule and those of each request apart."""
+    for waiting in entry.to_delete:
+        if waiting.is_due:
+            _delete(turn, entry, waiting.ref, waiting.why)
+    entry.to_delete = [waiting for waiting in entry.to_delete if not waiting.is_due]
+    if entry.schedule is None or not entry.finished_jobs:
         return
-    for succeeded, keep in ((True, schedule.keep_succeeded), (False, schedule.keep_failed)):
-        jobs = sorted(
-            (job for job in entry.finished_jobs if job.succeeded is succeeded),
-            key=lambda job: (job.finished, job.run),
-        )
+    groups: dict[tuple[str, bool], list[FinishedJob]] = {}
+    for job in entry.finished_jobs:
+        groups.setdefault((job.run.kind, job.succeeded), []).append(job)
+    for (_, succeeded), jobs in groups.items():
+        schedule = entry.schedule
+        keep = schedule.keep_succeeded if succeeded else schedule.keep_failed
+        jobs.sort(key=lambda job: (job.finished, job.run))
         for job in jobs[: max(0, len(jobs) - keep)]:
-            stored = (
-                job.revision <= entry.storing.written and job.run.due <= entry.storing.stored_mark
-            )
-            if stored and job.keep_until_m <= turn.monotonic:
+            if _may_go(turn, entry, job):
                 entry.finished_jobs.remove(job)
                 _delete(turn, entry, job.ref, HISTORY)
+
+
+def _may_go(turn: Turn, entry: Entry, job: FinishedJob) -> bool:
+    """A stored status tells of its run's end, and no create of it can arrive any more."""
+    passed = job.run.kind != BY_SCHEDULE or job.run.due <= entry.storing.stored_mark
+    return job.revision <= job.storing.written and passed and job.keep_until_m <= turn.monotonic
 
 
 def _delete(turn: Turn, entry: Entry, ref: JobRef, why: str) -> None:

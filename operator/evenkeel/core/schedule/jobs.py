@@ -7,7 +7,7 @@ from evenkeel.core.schedule import history, life, pods, trouble
 from evenkeel.core.schedule.entry import Entry
 from evenkeel.core.schedule.run import Run, Stage
 from evenkeel.core.schedule.turn import Turn
-from evenkeel.model import JobFact, JobState, RunState
+from evenkeel.model import BY_SCHEDULE, JobFact, JobState, RunState
 from evenkeel.reasons import ConditionReason, ConditionType, Reason
 from evenkeel.resource.job import job_name
 
@@ -23,11 +23,32 @@ def job_seen(turn: Turn, entry: Entry, fact: JobFact) -> None:
     if unwanted is not None:
         if not unwanted.late:
             del entry.unwanted[fact.run, fact.attempt]
-        history.delete(turn, entry, fact.ref, unwanted.reason, shown=unwanted.revision)
+        history.delete_unwanted(turn, entry, fact.ref, unwanted)
         return
-    run = entry.runs.get(fact.run) or _found(turn, entry, fact)
+    run = entry.runs.get(fact.run)
+    if run is None and fact.run.kind != BY_SCHEDULE:
+        keep_for_request(entry, fact)
+        return
+    run = run or _found(turn, entry, fact)
     if run is not None:
         follow(turn, entry, run, fact)
+
+
+def keep_for_request(entry: Entry, fact: JobFact) -> None:
+    """A requested Job that nobody here has made: its request, once it is known, says what it is. Of
+    a request that has ended nothing is missing."""
+    request = entry.requests.get(fact.run.kind)
+    if request is None or not request.ended:
+        entry.unclaimed.setdefault(fact.run.kind, {})[fact.ref.uid] = fact
+    elif fact.finished is not None:
+        history.keep_told(entry, [fact])
+
+
+def _forget_unclaimed(entry: Entry, fact: JobFact) -> None:
+    facts = entry.unclaimed.get(fact.run.kind, {})
+    facts.pop(fact.ref.uid, None)
+    if not facts:
+        entry.unclaimed.pop(fact.run.kind, None)
 
 
 def is_of(entry: Entry, fact: JobFact) -> bool:
@@ -41,11 +62,9 @@ def is_of(entry: Entry, fact: JobFact) -> bool:
 
 
 def _found(turn: Turn, entry: Entry, fact: JobFact) -> Run | None:
-    """A Job above the cursor that another process of ours made: its run is taken. Of requested runs
-    each is followed that is not finished: no cursor passes them."""
+    """A Job above the cursor that another process of ours made: its run is taken."""
     run = Run(fact.run, taken_m=turn.monotonic, attempt=fact.attempt, late=True, adopted=True)
-    seen = entry.is_taken(fact.run.due) if run.by_schedule else fact.finished is not None
-    if seen or fact.deleting:
+    if entry.is_taken(fact.run.due) or fact.deleting:
         return None
     entry.runs[fact.run] = run
     return run
@@ -82,6 +101,7 @@ def job_gone(turn: Turn, entry: Entry, message: JobGone) -> None:
     if not is_of(entry, fact):
         return
     history.forget(entry, fact.ref)
+    _forget_unclaimed(entry, fact)
     run = entry.living(fact.run, fact.attempt)
     if run is None or run.unjudged is not None:
         return  # how it ended is known already

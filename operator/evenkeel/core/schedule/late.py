@@ -31,10 +31,11 @@ def stalled(turn: Turn, run: Run) -> bool:
 
 
 def too_late(turn: Turn, entry: Entry, run: Run) -> bool:
-    """Beyond its startingDeadlineSeconds."""
+    """Beyond its startingDeadlineSeconds, which no requested run has: nothing says when that should
+    have come."""
     deadline_s = entry.schedule.starting_deadline_s if entry.schedule else None
     # In whole seconds, as due times are: a deadline of 0 s must not mean never.
-    return deadline_s is not None and turn.second > run.id.due + deadline_s
+    return run.by_schedule and deadline_s is not None and turn.second > run.id.due + deadline_s
 
 
 def try_again(turn: Turn, entry: Entry, run: Run) -> None:

@@ -55,8 +55,7 @@ def announce(turn: Turn, entry: Entry, run: Run) -> None:
     after the create, and the Job vanish by its ttl, nobody creates it a second time."""
     run.announced_at = None if run.id.due > turn.now else turn.second
     entry.open.pop(run.id, None)
-    turn.dirty(entry)
-    run.announced = entry.storing.revision
+    run.announced = turn.changed(entry, run).revision
 
 
 def launch(turn: Turn, entry: Entry, run: Run) -> None:
@@ -83,9 +82,11 @@ def launch(turn: Turn, entry: Entry, run: Run) -> None:
     if entry.announces and not run.announced:
         announce(turn, entry, run)
     latest = None
-    if schedule.starting_deadline_s is not None and run.attempt == 1:
+    if schedule.starting_deadline_s is not None and run.attempt == 1 and run.by_schedule:
         latest = run.id.due + schedule.starting_deadline_s
-    turn.emit(Launch(run.id, run.attempt, schedule, run.announced, latest))
+    asked_by = entry.requests.get(run.id.kind)
+    request = asked_by.spec if asked_by else None
+    turn.emit(Launch(run.id, run.attempt, schedule, run.announced, latest, request))
 
 
 def wait(
@@ -106,7 +107,9 @@ def wait(
     if run.id in entry.open and entry.waiting_room > 0:
         del entry.open[run.id]
     _remember(entry, run, run.state, finished=failed_at)
-    turn.dirty(entry)
+    turn.changed(entry, run)
+    if not run.by_schedule and stage is Stage.RETRYING:  # it is among the active ones no more
+        turn.dirty(entry)
     account.run_waits(turn, entry, run, reason, due_at=due_at)
 
 
@@ -127,8 +130,9 @@ def running(turn: Turn, entry: Entry, run: Run) -> None:
         _pass_older(entry, turn, run.id.due)
         entry.record.last_schedule = max(entry.record.last_schedule or 0, run.id.due)
     _remember(entry, run, RunState.RUNNING)
-    turn.dirty(entry)
-    run.shown = entry.storing.revision
+    run.shown = turn.changed(entry, run).revision
+    if not run.by_schedule:  # whose status shows it among the active ones
+        turn.dirty(entry)
     account.run_began(turn, entry, run)
 
 
@@ -169,9 +173,11 @@ def end(
         lasted_s = finished - run.started
     finished = turn.second if finished is None else finished
     _remember(entry, run, how, finished=finished)
-    turn.dirty(entry)
+    storing = turn.changed(entry, run)
+    if not run.by_schedule:  # whose status shows it among the active ones
+        turn.dirty(entry)
     if (unwanted := entry.unwanted.get((run.id, run.attempt))) is not None:
-        told_by = replace(unwanted, revision=entry.storing.revision)
+        told_by = replace(unwanted, storing=storing, revision=storing.revision)
         entry.unwanted[run.id, run.attempt] = told_by
     ended = RunEnded(
         run=run.id,
@@ -186,10 +192,11 @@ def end(
         cause=run.cause if how is RunState.FAILED else None,
         taken_at=run.taken_at,
         attempts=account.attempts_of(run, finished=finished, reason=reason or ""),
-        revision=entry.storing.revision,
+        revision=storing.revision,
+        told_by=account.told_by(entry, run),
     )
     _count(turn, entry, run, how, finished, lasted_s)
-    history.keep_those_of(entry, run, how, finished)
+    history.keep_those_of(entry, run, how, finished, storing)
     turn.emit(ended)
     tell.run_ended(turn, entry, ended)
 
@@ -231,8 +238,15 @@ def call_back(turn: Turn, entry: Entry) -> None:
     """Nothing of it may begin any more: creates that still wait in their lanes are put back. One
     that is on its way arrives, and counts."""
     for run in entry.runs.values():
-        if run.creating:
+        if run.creating and not is_forced(entry, run):
             turn.emit(Withdraw(run.id, run.attempt))
+
+
+def is_forced(entry: Entry, run: Run) -> bool:
+    """Whether somebody has asked for it although its schedule is suspended or paused."""
+    asked_by = entry.requests.get(run.id.kind)
+    force = asked_by is not None and asked_by.spec is not None and asked_by.spec.force
+    return force and entry.schedule is not None
 
 
 def cancel_run(turn: Turn, entry: Entry, run_id: RunId) -> None:
@@ -249,7 +263,9 @@ def cancel(turn: Turn, entry: Entry, run: Run, reason: Reason) -> None:
         refuse_late_create(turn, entry, run, reason)
     end(turn, entry, run, RunState.CANCELLED, reason)
     if ref is not None:
-        history.delete(turn, entry, ref, reason, shown=run.shown)
+        history.delete(
+            turn, entry, ref, reason, storing=account.storing(entry, run), shown=run.shown
+        )
 
 
 # --- what the steps share ------------------------------------------------------------------------
@@ -282,6 +298,8 @@ def _count(
     if not run.by_schedule:  # a requested run succeeds for people, and counts for its request
         if how is RunState.SUCCEEDED:
             record.last_success = max(record.last_success or 0, finished)
+        if (asked_by := entry.requests.get(run.id.kind)) is not None:
+            asked_by.record.count(how)
         return
     record.count(how, 1)
     if how is RunState.SUCCEEDED:
@@ -296,19 +314,19 @@ def _count(
 
 
 def _remember(entry: Entry, run: Run, how: RunState, *, finished: Instant | None = None) -> None:
-    if not run.by_schedule:
-        return
     failed = how in (RunState.FAILED, RunState.RETRYING)
-    entry.record.remember(
-        RecentRun(
-            run.id.due,
-            how,
-            started=run.started,
-            finished=finished,
-            reason=run.reason or "",
-            attempt=run.attempt,
-            job=run.ref.name if run.ref else "",
-            exit_code=run.cause.exit_code if failed and run.cause else None,
-            exit_reason=run.cause.reason if failed and run.cause else "",
-        )
+    row = RecentRun(
+        run.id.due,
+        how,
+        started=run.started,
+        finished=finished,
+        reason=run.reason or "",
+        attempt=run.attempt,
+        job=run.ref.name if run.ref else "",
+        exit_code=run.cause.exit_code if failed and run.cause else None,
+        exit_reason=run.cause.reason if failed and run.cause else "",
     )
+    if run.by_schedule:
+        entry.record.remember(row)
+    elif (asked_by := entry.requests.get(run.id.kind)) is not None:
+        asked_by.record.remember(row)

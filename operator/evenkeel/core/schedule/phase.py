@@ -11,10 +11,11 @@ from evenkeel.core.schedule import account, due
 from evenkeel.core.schedule.entry import Entry
 from evenkeel.core.schedule.turn import Turn
 from evenkeel.errors import BadField
-from evenkeel.model import Interval, Schedule, Timing
+from evenkeel.model import DAY_S, Instant, Interval, Schedule, Timing
 from evenkeel.reasons import EventReason
 from evenkeel.resource.record import Placed
-from evenkeel.when import compile_timing
+from evenkeel.when import DueTimes, compile_timing
+from evenkeel.when.zone import load_zone
 
 
 def is_placed(timing: Timing) -> bool:
@@ -85,3 +86,21 @@ def compile_in_force(entry: Entry) -> None:
         entry.dues = compile_timing(timing, seed=entry.key) if timing else None
     except BadField:
         entry.dues = None
+
+
+def dues_from(entry: Entry, dues: DueTimes, first: Instant) -> DueTimes:
+    """The due times by the present timing, from that instant on. A phase that the operator has
+    chosen holds for the time before it was chosen, too: after a rebalance nothing would have been
+    due yesterday."""
+    timing, rule = dues.timing, dues.timing.rule
+    placed = entry.timing is not None and is_placed(entry.timing)
+    if not placed or not isinstance(rule, Interval) or rule.anchor is None or rule.anchor < first:
+        return dues
+    anchor = rule.anchor - (1 + (rule.anchor - first) // rule.every_s) * rule.every_s
+    if rule.every_s % DAY_S == 0:  # of local days the time of day must stay
+        zone = load_zone(timing.zone)
+        time_of_day = (rule.anchor + zone.offset_at(rule.anchor)) % DAY_S
+        anchor += zone.offset_at(rule.anchor) - zone.offset_at(anchor)
+        while (anchor + zone.offset_at(anchor)) % DAY_S != time_of_day:  # the clock changed there
+            anchor -= rule.every_s
+    return compile_timing(replace(timing, rule=replace(rule, anchor=anchor)), seed=entry.key)

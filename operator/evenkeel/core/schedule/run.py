@@ -15,6 +15,7 @@ from evenkeel.model import (
     JobFact,
     JobRef,
     JobState,
+    Meeting,
     RunId,
     RunState,
 )
@@ -122,6 +123,10 @@ class Run:
     unanswered_at: Instant = 0
     """When that create was announced, or its due time."""
     unanswered_attempt: int = 0
+    meeting: Meeting | None = None
+    """Of a requested run: what it does where it meets another run of its schedule."""
+    gave_up_place: bool = False
+    """A requested run without a Job that cannot begin for now: it waits for a place again."""
     ref: JobRef | None = None
     job_state: JobState | None = None
     pending_since: Instant | None = None
@@ -195,6 +200,11 @@ class Run:
     def waits(self) -> bool:
         """For its turn, for what holds it back to heal, or for its next attempt."""
         return self.stage in (Stage.QUEUED, Stage.HELD, Stage.RETRYING)
+
+    @property
+    def holds_place(self) -> bool:
+        """It makes others wait, if runs of its schedule wait for one another."""
+        return self.stage not in (Stage.TAKEN, Stage.QUEUED) and not self.gave_up_place
 
     @property
     def has_job(self) -> bool:

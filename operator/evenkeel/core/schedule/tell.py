@@ -3,6 +3,7 @@
 CronJob's reasons and words where CronJob has an Event of that meaning, ours where it has none.
 """
 
+from functools import partial
 from typing import Any
 
 from evenkeel import rfc3339
@@ -15,67 +16,39 @@ from evenkeel.reasons import EventReason, JobReason, Reason
 
 
 def run_ended(turn: Turn, entry: Entry, ended: RunEnded) -> None:
-    """What the owner should know of a run's end."""
+    """What the owner, or whoever asked for the run, should know of its end."""
     due, why_ = rfc3339.show(ended.run.due), why(ended.reason, ended.message, ended.cause)
+    say = partial(turn.event, entry, run=ended.run)
     match ended.state:
         case RunState.SUCCEEDED:
-            turn.event(
-                entry,
-                EventReason.SAW_COMPLETED_JOB,
-                f"Saw completed job: {ended.job}, condition: Complete",
-            )
+            done = f"Saw completed job: {ended.job}, condition: Complete"
+            say(EventReason.SAW_COMPLETED_JOB, done)
         case RunState.FAILED if ended.reason in (Reason.NAME_TAKEN, Reason.REFUSED):
-            turn.event(
-                entry,
-                EventReason.FAILED_CREATE,
-                f"Error creating job for the run due {due}: {ended.message}",
-                warning=True,
-            )
+            error = f"Error creating job for the run due {due}: {ended.message}"
+            say(EventReason.FAILED_CREATE, error, warning=True)
         case RunState.FAILED:
             if ended.reason is Reason.JOB_FAILED or isinstance(ended.reason, JobReason):
-                turn.event(
-                    entry,
-                    EventReason.SAW_COMPLETED_JOB,
-                    f"Saw completed job: {ended.job}, condition: Failed",
-                )
-            turn.event(
-                entry,
-                EventReason.RUN_FAILED,
-                f"The run due {due} failed: {why_}",
-                warning=True,
-            )
+                done = f"Saw completed job: {ended.job}, condition: Failed"
+                say(EventReason.SAW_COMPLETED_JOB, done)
+            say(EventReason.RUN_FAILED, f"The run due {due} failed: {why_}", warning=True)
         case RunState.MISSED:
-            turn.event(
-                entry,
-                EventReason.MISS_SCHEDULE,
-                f"Missed scheduled time to start a job: {due}: {why_}",
-                warning=True,
-            )
+            missed = f"Missed scheduled time to start a job: {due}: {why_}"
+            say(EventReason.MISS_SCHEDULE, missed, warning=True)
         case RunState.SKIPPED if ended.reason is Reason.OVERLAP:
-            turn.event(
-                entry,
-                EventReason.JOB_ALREADY_ACTIVE,
-                f"The run due {due} was skipped: "
-                + (ended.message or "a run of this schedule is still active")
-                + " and concurrencyPolicy is Forbid" * (not ended.message),
+            cause = ended.message or (
+                "a run of this schedule is still active and concurrencyPolicy is Forbid"
             )
+            say(EventReason.JOB_ALREADY_ACTIVE, f"The run due {due} was skipped: {cause}")
         case RunState.SKIPPED:
-            turn.event(
-                entry,
-                EventReason.RUN_SKIPPED,
-                f"The run due {due} was skipped: {why_}",
-                warning=ended.reason is Reason.QUEUE_FULL,
-            )
+            full = ended.reason is Reason.QUEUE_FULL
+            say(EventReason.RUN_SKIPPED, f"The run due {due} was skipped: {why_}", warning=full)
         case RunState.LOST if ended.reason is Reason.JOB_DELETED:
-            turn.event(
-                entry,
+            say(
                 EventReason.MISSING_JOB,
                 f"Active job went missing: {ended.job}: the run due {due} is lost: {ended.message}",
             )
         case RunState.LOST:
-            turn.event(
-                entry, EventReason.RUN_LOST, f"The run due {due} is lost: {why_}", warning=True
-            )
+            say(EventReason.RUN_LOST, f"The run due {due} is lost: {why_}", warning=True)
 
 
 def span_ended(turn: Turn, entry: Entry, ended: SpanEnded) -> None:

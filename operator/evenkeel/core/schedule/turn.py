@@ -9,12 +9,21 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from evenkeel.core.agenda import Agenda, Start
-from evenkeel.core.effects import Effect, KubeEvent, Log, WriteStatus
+from evenkeel.core.effects import Effect, KubeEvent, Log, WriteRequest, WriteStatus
 from evenkeel.core.schedule.entry import Entry
+from evenkeel.core.schedule.progress import Storing
 from evenkeel.core.schedule.ready import DECIDE_READY, readiness, sentence
+from evenkeel.core.schedule.request import RequestEntry
 from evenkeel.core.schedule.run import Run
-from evenkeel.model import Instant
-from evenkeel.reasons import ConditionReason, ConditionType, EventReason
+from evenkeel.model import Instant, RunId
+from evenkeel.reasons import (
+    ConditionReason,
+    ConditionType,
+    EventReason,
+    RequestCondition,
+    RequestReason,
+)
+from evenkeel.resource.names import REQUEST_KIND
 from evenkeel.resource.record import Condition
 from evenkeel.settings import Settings
 
@@ -54,11 +63,31 @@ class Turn:
         self.emit(Log(level, event, fields))
 
     def event(
-        self, entry: Entry, reason: EventReason, message: str, *, warning: bool = False
+        self,
+        entry: Entry,
+        reason: EventReason,
+        message: str,
+        *,
+        warning: bool = False,
+        run: RunId | None = None,
     ) -> None:
-        """A Kubernetes Event for the schedule's owner."""
+        """A Kubernetes Event for the schedule's owner; of a requested `run` for whoever asked for
+        it."""
+        request = entry.requests.get(run.kind) if run else None
+        if request is not None:
+            self.request_event(request, reason, message, warning=warning)
+            return
         self.emit(
             KubeEvent(entry.uid, entry.ns, entry.name, warning, reason, message[:SENTENCE_LIMIT])
+        )
+
+    def request_event(
+        self, request: RequestEntry, reason: EventReason, message: str, *, warning: bool = False
+    ) -> None:
+        """A Kubernetes Event on a request."""
+        message = message[:SENTENCE_LIMIT]
+        self.emit(
+            KubeEvent(request.uid, request.ns, request.name, warning, reason, message, REQUEST_KIND)
         )
 
     def condition(
@@ -99,6 +128,41 @@ class Turn:
         storing.revision += 1
         if not asked and self.monotonic >= storing.shown_from_m:
             self._ask_write(entry)
+
+    def request_condition(
+        self,
+        request: RequestEntry,
+        kind: RequestCondition,
+        status: str,
+        reason: RequestReason,
+        message: str,
+    ) -> None:
+        """Set a condition of a request."""
+        old = request.conditions.get(kind)
+        since = old.since if old and old.status == status else self.second
+        new = Condition(status, reason, message[:SENTENCE_LIMIT], since, request.generation)
+        if new != old:
+            request.conditions[kind] = new
+            self.request_dirty(request)
+
+    def request_dirty(self, request: RequestEntry) -> None:
+        """The status of a request is to be written."""
+        storing = request.storing
+        asked = storing.revision > storing.written and storing.told_generation == request.generation
+        storing.revision += 1
+        if not asked:
+            awaited = storing.told_generation != request.generation
+            storing.told_generation = request.generation
+            self.emit(WriteRequest(request.uid, awaited))
+
+    def changed(self, entry: Entry, run: Run) -> Storing:
+        """The status that tells of a run has changed: that of its request, or of its schedule."""
+        request = entry.requests.get(run.id.kind)
+        if request is None:
+            self.dirty(entry)
+            return entry.storing
+        self.request_dirty(request)
+        return request.storing
 
     def show(self, entry: Entry) -> None:
         """A status that was held back is to be written now."""

@@ -34,7 +34,9 @@ def take_document(entry: Entry, *, now: float) -> Document:
 
 def document(entry: Entry, *, now: float) -> Document:
     """The status as it stands: what a restart needs of it, and what people are shown."""
-    active = [run for run in entry.runs.values() if run.has_job]
+    with_job = [run for run in entry.runs.values() if run.has_job]
+    active = [run for run in with_job if run.by_schedule]
+    named = [*active, *(run for run in with_job if not run.by_schedule)][:ACTIVE_COUNT]
     mark = entry.mark or 0
     memory = Memory(
         generation=entry.generation,
@@ -45,10 +47,11 @@ def document(entry: Entry, *, now: float) -> Document:
         resumed_at=entry.resumed_at,
         pause=entry.pause,
         waiting=tuple(entry.waiting[:WAITING_COUNT]),
-        active=tuple(_reference(entry, run) for run in active[:ACTIVE_COUNT]),
+        active=tuple(_reference(entry, run) for run in named),
         unnamed_active=sum(run.id.due <= mark for run in active[ACTIVE_COUNT:]),
         record=entry.record,
         template_hash=entry.template_hash,
+        trigger=entry.trigger,
         conditions=entry.conditions,
         placed=entry.placed,
     )
@@ -63,7 +66,7 @@ def document(entry: Entry, *, now: float) -> Document:
         schedule_text=text,
         images=", ".join(entry.schedule.images) or None if entry.schedule else None,
         upcoming=tuple(upcoming),
-        active_count=len(active),
+        active_count=len(with_job),
         next_local=rfc3339.show_ahead(due, zone.offset_at(due)) if due else None,
     )
     return render(memory, shown, ns=entry.ns)
