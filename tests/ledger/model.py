@@ -12,7 +12,7 @@ from itertools import combinations
 from typing import Any
 
 from evenkeel.ledger import fold
-from evenkeel.ledger.cleaning import clean, storable
+from evenkeel.ledger.cleaning import clean, clean_text, storable
 from evenkeel.ledger.exports import (
     COLUMNS,
     attempts_of,
@@ -336,7 +336,11 @@ class MemoryStore:
             cold for cold in self._ended() if cold.recorded < before and cold.row.run.due < before
         ]
         for uid in self.tables.schedules:
-            of_one = [cold for run, cold in self.tables.runs.items() if run.uid == uid]
+            of_one = [
+                cold
+                for run, cold in self.tables.runs.items()
+                if (run.uid, run.kind) == (uid, BY_SCHEDULE)
+            ]
             of_one.sort(key=lambda cold: (cold.row.run.due, cold.row.run.kind), reverse=True)
             old += [
                 cold
@@ -505,7 +509,7 @@ class MemoryStore:
             since=tables.since,
             written_at=tables.written_at,
             term=tables.term,
-            migration=1,
+            migration=2,
             bytes=tables.bytes,
         )
 
@@ -741,12 +745,17 @@ def _wants_key(query: RunQuery, key: str) -> bool:
     return query.namespace in ("", namespace) and query.name in ("", name)
 
 
+def _is_requested_by(request: str, row: RunRow) -> bool:
+    return row.run.kind != BY_SCHEDULE and row.request == clean_text(request)
+
+
 def _wants_run(query: RunQuery, row: RunRow) -> bool:
     """Whether a run is one that the query asks for, whatever its place."""
     return (
         (not query.states or row.state in query.states)
         and (not query.reasons or row.reason in query.reasons)
         and (not query.kinds or row.run.kind in query.kinds)
+        and (not query.request or _is_requested_by(query.request, row))
         and (query.since is None or row.run.due >= query.since)
         and (query.until is None or row.run.due < query.until)
     )

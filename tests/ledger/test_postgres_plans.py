@@ -264,6 +264,8 @@ QUERIES = [
     RunQuery(states=frozenset({"failed", "lost"}), until=BEGAN + 50 * EVERY_S),
     RunQuery(states=frozenset({"running", "retrying"})),
     RunQuery(kinds=frozenset({"q0aaaaaa"})),
+    RunQuery(request="again"),
+    RunQuery(namespace="ns7", name="s7", request="again"),
     RunQuery(reasons=frozenset({"policy", "deadline"})),
     RunQuery(reasons=frozenset({"suspended"}), states=frozenset({"skipped"})),
 ]

@@ -132,6 +132,7 @@ QUERIES = {
     "failed": RunQuery(states=frozenset({"failed"})),
     "running": RunQuery(states=frozenset({"running"})),
     "requested": RunQuery(kinds=frozenset({"q0abcdef"})),
+    "of a request": RunQuery(request="again"),
     "of a namespace": RunQuery(namespace="ns"),
     "long ago": RunQuery(until=MONDAY + 100_000),
 }

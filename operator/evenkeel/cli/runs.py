@@ -42,6 +42,9 @@ PAGE = 500
     help="Rows with this reason only, such as overlap. May be repeated.",
 )
 @click.option(
+    "--request", metavar="NAME", default="", help="Runs that this RunRequest asked for only."
+)
+@click.option(
     "--since", type=show.InstantParameter(), help="Due at this time or later: 2030-01-31T06:00:00Z."
 )
 @click.option("--until", type=show.InstantParameter(), help="Due before this time.")
@@ -56,6 +59,7 @@ def runs(
     namespace: str,
     states: tuple[str, ...],
     reasons: tuple[str, ...],
+    request: str,
     since: Instant | None,
     until: Instant | None,
     limit: int | None,
@@ -69,6 +73,7 @@ def runs(
 
     \b
       evenkeel runs -n shop sweep --limit 20
+      evenkeel runs -n shop --request sweep-again
       evenkeel runs --state failed --since 2030-01-31T00:00:00Z
       evenkeel runs --store sqlite:///srv/evenkeel.db -o json
     """
@@ -82,6 +87,7 @@ def runs(
         name=name,
         states=frozenset(states),
         reasons=frozenset(reasons),
+        request=request,
         since=since,
         until=until,
     )

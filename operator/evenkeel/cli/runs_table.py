@@ -11,7 +11,7 @@ from evenkeel.ledger.rows import Range, RunRow, SpanRow
 from evenkeel.model import Instant
 from evenkeel.when import format_duration
 
-TITLES = ("DUE", "SCHEDULE", "STATE", "REASON", "ATTEMPT", "LATE", "LASTED", "JOB")
+TITLES = ("DUE", "SCHEDULE", "STATE", "REASON", "ATTEMPT", "LATE", "LASTED", "JOB", "REQUEST")
 
 EXACT_BELOW_S = 10
 """A lateness below it is shown to the millisecond."""
@@ -53,6 +53,7 @@ def _of_run(row: RunRow) -> tuple[str, ...]:
         _late(row.lateness_s),
         _lasted(row.started, row.finished),
         row.job,
+        row.request,
     )
 
 

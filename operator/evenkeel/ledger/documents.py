@@ -39,6 +39,7 @@ def _of_run(row: RunRow) -> Document:
         "templateHash": row.template_hash,
         "attempts": [_of_attempt(attempt) for attempt in row.attempts],
         "request": row.request,
+        "requestedBy": row.requested_by,
     }
 
 

@@ -30,6 +30,7 @@ COLUMNS: Mapping[str, tuple[str, ...]] = {
         "generation",
         "template_hash",
         "request",
+        "requested_by",
         "attempts",
         "recorded",
     ),

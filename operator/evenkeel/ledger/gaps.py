@@ -13,7 +13,7 @@ from evenkeel.core.effects import ScheduleKnown
 from evenkeel.ledger.outbox import Outbox
 from evenkeel.ledger.reconcile import fill, time_lacking
 from evenkeel.ledger.rows import UNRECORDED, Book, RunRow, ScheduleRow, SpanRow, Write
-from evenkeel.ledger.store import RunStore
+from evenkeel.ledger.store import RunStore, book_of
 from evenkeel.ledger.trouble import sentence
 from evenkeel.log import log
 
@@ -111,11 +111,11 @@ class Gaps:
         """What the store has of the time that may be lacking; None: it has no such schedule."""
         row = self._at_start.get(known.uid)
         if row is None:
-            book = await _read(store, known.uid, known.mark, known.mark + 1)
+            book = await book_of(store, known.uid, known.mark, known.mark + 1)
             if book is None:
                 return None
             row = book.schedule
-        return await _read(store, known.uid, *time_lacking(known, row))
+        return await book_of(store, known.uid, *time_lacking(known, row))
 
     def _count(self, writes: Iterable[Write]) -> None:
         for write in writes:
@@ -125,8 +125,3 @@ class Gaps:
                 for what, count in write.counts.items():
                     unrecorded = what == UNRECORDED
                     self._observe("ledger_unrecorded" if unrecorded else "ledger_reconciled", count)
-
-
-async def _read(store: RunStore, uid: str, first: int, end: int) -> Book | None:
-    found = [book async for book in store.books(first, end, uids=(uid,))]
-    return found[0] if found else None

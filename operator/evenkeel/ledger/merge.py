@@ -27,6 +27,7 @@ _LATEST = (
     "generation",
     "template_hash",
     "request",
+    "requested_by",
 )
 
 

@@ -86,6 +86,7 @@ def wants_spans(query: RunQuery) -> bool:
     asked for."""
     return (
         query.ranges
+        and not query.request
         and (not query.kinds or BY_SCHEDULE in query.kinds)
         and (not query.states or bool(query.states & COUNTED))
     )

@@ -145,7 +145,7 @@ class _Filling:
             if row.due in there or passed or row.state not in ENDED or self._is_of_span(row):
                 continue
             if row.due <= self._book.schedule.since or self._were_due(row.due, row.due, 1):
-                yield _run_row(self._known, row)
+                yield row_of_recent(RunId(self._known.uid, row.due), self._known.key, row)
 
     def _is_of_span(self, row: RecentRun) -> bool:
         """Whether it stands for a span in `recent`: a row that names its last due time alone."""
@@ -164,7 +164,7 @@ class _Filling:
             if run.kind != BY_SCHEDULE or told_yet:  # nobody but the store knows requested ones
                 continue
             if run.due in recent:
-                yield _run_row(known, recent[run.due])
+                yield row_of_recent(run, known.key, recent[run.due])
             else:
                 lost, reason = RunState.LOST, Reason.OUTCOME_UNKNOWN
                 yield RunRow(run, known.key, lost, reason, attempt=ATTEMPT_AS_STORED)
@@ -262,7 +262,8 @@ class _Filling:
             yield SpanRow(self._known.uid, self._known.key, first, end, counts, UNRECORDED)
 
 
-def _run_row(known: ScheduleKnown, row: RecentRun) -> RunRow:
+def row_of_recent(run: RunId, key: str, row: RecentRun) -> RunRow:
+    """The row of a run that has ended, as a status tells of it."""
     attempts: tuple[Attempt, ...] = ()
     if row.job:
         attempts = (
@@ -276,8 +277,8 @@ def _run_row(known: ScheduleKnown, row: RecentRun) -> RunRow:
             ),
         )
     return RunRow(
-        RunId(known.uid, row.due),
-        known.key,
+        run,
+        key,
         row.state,
         row.reason,
         attempt=row.attempt,

@@ -8,7 +8,7 @@ import enum
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from evenkeel.model import Attempt, Instant, RunId, RunState
+from evenkeel.model import BY_SCHEDULE, Attempt, Instant, RunId, RunState
 
 UNRECORDED = "unrecorded"
 """In the counts of a range row beside the states: due times whose verdict nobody knows any more."""
@@ -39,6 +39,9 @@ class RunRow:
     generation: int = 0
     template_hash: str = ""
     request: str = ""
+    """The name of the RunRequest that asked for it."""
+    requested_by: str = ""
+    """Who made that request, as he told it himself."""
     attempts: tuple[Attempt, ...] = ()
     """Ascending by number. A write adds to those that are stored, and fills their gaps."""
     due_at: float | None = None
@@ -48,8 +51,11 @@ class RunRow:
 
     @property
     def lateness_s(self) -> float | None:
-        """From the due time to the first create; None: there was none, or it is not known."""
-        return None if self.created is None else self.created - self.run.due
+        """From the due time to the first create; None: there was none, or it is not known, or a
+        request asked for the run: last Tuesday's is not late."""
+        if self.created is None or self.run.kind != BY_SCHEDULE:
+            return None
+        return self.created - self.run.due
 
 
 class Range(enum.StrEnum):
@@ -134,6 +140,11 @@ class ScheduleEnded:
 Write = RunRow | SpanRow | SpanClosed | TimingRow | MarkRow | ScheduleEnded
 """What is written about one schedule. Any of them makes the schedule known to the store; `since`,
 from which on the store answers for it, is the least of its TimingRows' `after`."""
+
+
+def uid_of(write: Write) -> str:
+    """The schedule that a row is about."""
+    return write.run.uid if isinstance(write, RunRow) else write.uid
 
 
 LATENESS_BOUNDS_S = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0)
@@ -251,6 +262,8 @@ class RunQuery:
     states: frozenset[str] = frozenset()
     reasons: frozenset[str] = frozenset()
     kinds: frozenset[str] = frozenset()
+    request: str = ""
+    """Runs that a request of this name asked for."""
     since: Instant | None = None
     until: Instant | None = None
     """Exclusive."""
@@ -276,7 +289,8 @@ class Retention:
     keep_s: float = 30 * 86_400
     """By the time of recording."""
     keep_runs: int = 1000
-    """Rows of each schedule."""
+    """Runs by schedule, of each schedule. Requested runs are not counted: a backfill must not push
+    the history of its schedule out, nor forget what it has run itself."""
     days_s: float = 365 * 86_400
     """How long rows of days are kept; after it they become rows of months."""
     minutes_s: float = 30 * 86_400

@@ -85,9 +85,10 @@ class RunStore(Protocol):
     async def retain(self, now: float, retention: Retention) -> Folded:
         """Fold and drop what is older than the retention, in one bounded bite.
 
-        Runs that have ended go when they were due and recorded more than `keep_s` ago, or
-        `keep_runs` newer ones of their schedule are there; the oldest go while the store is larger
-        than `max_bytes`. A schedule that was deleted `days_s` ago goes when it has no run left."""
+        Runs that have ended go when they were due and recorded more than `keep_s` ago; runs by
+        schedule also when `keep_runs` newer ones of their schedule are there; the oldest go while
+        the store is larger than `max_bytes`. A schedule that was deleted `days_s` ago goes when it
+        has no run left."""
         ...
 
     # --- reading -------------------------------------------------------------------------------
@@ -145,3 +146,9 @@ class RunStore(Protocol):
     async def close(self) -> None:
         """Give back connections and files. No other call may follow."""
         ...
+
+
+async def book_of(store: RunStore, uid: str, first: Instant, end: Instant) -> Book | None:
+    """The book of one schedule; None: the store does not know it."""
+    found = [book async for book in store.books(first, end, uids=(uid,))]
+    return found[0] if found else None

@@ -20,6 +20,7 @@ from evenkeel.core import effects
 from evenkeel.core.inbox import Inbox
 from evenkeel.core.messages import PhasesRead
 from evenkeel.ledger.gaps import Gaps
+from evenkeel.ledger.leftovers import Leftovers
 from evenkeel.ledger.minutes import Minutes, Picture
 from evenkeel.ledger.outbox import Outbox
 from evenkeel.ledger.questions import Questions
@@ -27,9 +28,18 @@ from evenkeel.ledger.rows import Batch, Retention
 from evenkeel.ledger.store import BadStore, OlderTerm, RunStore
 from evenkeel.ledger.trouble import Trouble, kind_of, sentence
 from evenkeel.ledger.upkeep import Present, Upkeep
-from evenkeel.ledger.writes import Told, end_of, mark_of, phases_of, uid_of, write_of
+from evenkeel.ledger.writes import (
+    OfRun,
+    Told,
+    end_of,
+    mark_of,
+    phases_of,
+    teller_of,
+    uid_of,
+    write_of,
+)
 from evenkeel.log import log
-from evenkeel.model import DAY_S
+from evenkeel.model import DAY_S, kind_of_request
 from evenkeel.settings import Settings
 
 OpenStore = Callable[[], Awaitable[RunStore]]
@@ -84,6 +94,13 @@ class LedgerSync:
             limit=settings.store_buffer, count_drop=lambda: observe("ledger_dropped", 1)
         )
         self._gaps = Gaps(self._outbox, clock, known=present.known, observe=observe)
+        self._leftovers = Leftovers(
+            self._outbox,
+            clock,
+            requests=present.requests,
+            launched=present.launched,
+            observe=observe,
+        )
         self._minutes = Minutes(picture)
         self._upkeep = Upkeep(
             clock,
@@ -113,7 +130,7 @@ class LedgerSync:
         self._hurry = asyncio.Event()
         """The operator ends: no pause is waited for."""
         self._flushed = asyncio.Event()
-        self._questions = Questions(inbox, self._store_there, observe=observe)
+        self._questions = Questions(inbox, self._outbox, self._store_there, observe=observe)
 
     @property
     def state(self) -> LedgerState:
@@ -141,6 +158,7 @@ class LedgerSync:
             **self._outbox.sizes(),
             **self._gaps.sizes(),
             **self._upkeep.sizes(),
+            **self._leftovers.sizes(),
             "minutes": len(self._minutes),
             "questions": len(self._questions),
         }
@@ -149,7 +167,7 @@ class LedgerSync:
 
     def take(self, effect: effects.Effect) -> None:
         """Keep what is to be written. It never waits and never raises."""
-        if isinstance(effect, effects.AskLedger):
+        if isinstance(effect, effects.AskLedger | effects.AskRuns):
             answer = self._questions.refuse if self._open_store is None else self._questions.ask
             answer(effect)
             return
@@ -172,17 +190,27 @@ class LedgerSync:
             self._gaps.sight(effect)
         elif isinstance(effect, effects.StatusTold):
             self._outbox.tell(mark_of(effect), revision=effect.revision, now_m=now_m)
+        elif isinstance(effect, effects.RequestTold):
+            if self._present.exists(effect.uid):  # else nothing of it is held any more
+                kind = kind_of_request(effect.request)
+                self._outbox.tell_request(effect.uid, kind, revision=effect.revision)
+        elif isinstance(effect, effects.RequestKnown | effects.RequestClosed):
+            self._outbox.release_request(effect.uid, kind_of_request(effect.request))
+            if isinstance(effect, effects.RequestKnown):
+                self._leftovers.know(effect)
         elif isinstance(effect, effects.ScheduleEnded):
             self._upkeep.forget(effect.uid)
+            self._leftovers.forget(effect.uid)
             self._outbox.end(effect.uid, end_of(effect), now_m=now_m)
         elif isinstance(effect, Told):
             self._minutes.look(self._clock.now())
             self._minutes.see(effect)
-            if isinstance(effect, effects.RunWaits | effects.RunBegan | effects.RunEnded):
+            if isinstance(effect, OfRun):
                 self._upkeep.see(effect)
+                self._leftovers.see(effect.run)
             if (write := write_of(effect)) is not None:
                 revision = effect.revision
-                self._outbox.hold(uid_of(effect), write, revision=revision, now_m=now_m)
+                self._outbox.hold(teller_of(effect), write, revision=revision, now_m=now_m)
 
     # --- the one task that writes -----------------------------------------------------------------
 
@@ -272,6 +300,7 @@ class LedgerSync:
         living = [row for row in rows if row.ended_at is None and self._watches(row.key)]
         self._gaps.start(living)
         await self._upkeep.start(store, living)
+        await self._leftovers.start(store)
         if phases := phases_of(rows, since=self._clock.now() - DAY_S):
             self._inbox.hint("phases", PhasesRead(phases))
 
@@ -302,9 +331,12 @@ class LedgerSync:
         self._minutes.look(self._clock.now())
         for ended in self._upkeep.deleted():
             self._gaps.forget(ended.uid)
+            self._leftovers.forget(ended.uid)
             self._outbox.end(ended.uid, ended, now_m=now_m)
         for uid in await self._upkeep.promote(store, self._term):
             self._outbox.open_gap(uid)
+        if self._present.ready():
+            await self._leftovers.end_some(store)
         if now_m >= self._looked_m + FACTS_EVERY_S:
             await self._look(store)
             if not self._begun:

@@ -2,7 +2,7 @@
 that were deleted while nobody watched are ended. `sync` calls it between two batches.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 
 from evenkeel.clock import Clock
@@ -33,6 +33,8 @@ class Present:
     """The uids of all schedules."""
     launched: Callable[[], Iterable[tuple[RunId, int]]]
     """Runs whose Job exists, with their attempts."""
+    requests: Callable[[], Collection[str] | None]
+    """The kinds of all requests there are; None: not all are known that there were at the start."""
     ready: Callable[[], bool]
     """Whether all schedules and Jobs there were at the start are known."""
 

@@ -4,10 +4,12 @@ Also the text of a phase, which a schedule of the same name gets back within a d
 """
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 import orjson
 
 from evenkeel.core import effects
+from evenkeel.ledger.outbox import Teller
 from evenkeel.ledger.reckoning import timing_text
 from evenkeel.ledger.rows import (
     MarkRow,
@@ -20,9 +22,11 @@ from evenkeel.ledger.rows import (
     TimingRow,
     Write,
 )
-from evenkeel.model import Attempt, Instant, RunState
+from evenkeel.model import Attempt, Instant, RunState, kind_of_request
 from evenkeel.resource.record import Placed
 from evenkeel.resource.status import placed_fields, placed_from_fields
+
+OfRun = effects.RunWaits | effects.RunBegan | effects.RunEnded
 
 Told = (
     effects.TimingBegan
@@ -35,10 +39,20 @@ Told = (
 )
 """Effects that a status tells of: each carries the revision of the first status that does."""
 
+LONGEST_REQUESTED_BY = 256
+"""Characters that are kept of what the maker of a request told of himself."""
+
+
+def teller_of(effect: Told) -> Teller:
+    """Whose status tells of an effect."""
+    if isinstance(effect, OfRun) and effect.told_by is not None:
+        return Teller(effect.run.uid, kind_of_request(effect.told_by.request))
+    return Teller(uid_of(effect))
+
 
 def uid_of(effect: Told) -> str:
     """The schedule that an effect is about."""
-    if isinstance(effect, effects.RunWaits | effects.RunBegan | effects.RunEnded):
+    if isinstance(effect, OfRun):
         return effect.run.uid
     return effect.uid
 
@@ -50,11 +64,11 @@ def write_of(effect: Told) -> Write | None:
         case effects.TimingBegan(uid=uid, key=key, after=after, timing=timing):
             return TimingRow(uid, key, after, timing_text(timing))
         case effects.RunWaits():
-            return _waits(effect)
+            return _of_request(_waits(effect), effect.told_by)
         case effects.RunBegan():
-            return _began(effect)
+            return _of_request(_began(effect), effect.told_by)
         case effects.RunEnded():
-            return _ended(effect)
+            return _of_request(_ended(effect), effect.told_by)
         case effects.SpanEnded(state=RunState.LOST):
             return None
         case effects.SpanEnded(uid=uid, key=key, first=first, last=last):
@@ -64,6 +78,15 @@ def write_of(effect: Told) -> Write | None:
             return SpanRow(uid, key, first, None, {}, reason.value, Range.OPEN)
         case effects.SpanClosed(uid=uid, key=key, last=last, reason=reason):
             return SpanClosed(uid, key, reason.value, last)
+
+
+def _of_request(row: RunRow, told_by: effects.ToldBy | None) -> RunRow:
+    """The row of a run, with the request that asked for the run."""
+    if told_by is None:
+        return row
+    # An annotation may have 256 KiB, and each of ten thousand rows would carry it.
+    requested_by = told_by.requested_by[:LONGEST_REQUESTED_BY]
+    return replace(row, request=told_by.name, requested_by=requested_by)
 
 
 def mark_of(told: effects.StatusTold) -> MarkRow:
@@ -109,7 +132,7 @@ def _waits(waits: effects.RunWaits) -> RunRow:
         run=waits.run,
         key=waits.key,
         state=waits.state,
-        reason=waits.reason,
+        reason=waits.reason or "",
         attempt=waits.attempt,
         taken_up=waits.taken_at,
         created=_created(waits.attempts),

@@ -41,7 +41,7 @@ async def fill(store: RunStore) -> None:
         timing("01:00", "", "b"),
         run("01:00", RunState.SUCCEEDED, taken_up=1.25, attempts=(Attempt(1, "a-1", 2.5),)),
         run("02:00", RunState.FAILED, exit_code=0, message="é", generation=3),
-        run("02:00", RunState.RUNNING, "b", kind="q0abcdef", request="wish"),
+        run("02:00", RunState.RUNNING, "b", kind="q0abcdef", request="wish", requested_by="ann"),
         later("03:00", "04:00", attempt=2, priority=5),
         later("03:00", "04:30", "b"),
         verdict("05:00", "06:00", counts={"skipped": 1, "missed": 2}),
@@ -137,6 +137,7 @@ async def test_planted_damage_is_found(store: RunStore) -> None:
         "state": "scheduled",
         "attempt": 1,
         "request": "",
+        "requested_by": "",
         "term": None,
         "process": None,
     }

@@ -144,6 +144,23 @@ async def test_each_schedule_keeps_its_newest_runs(store: RunStore) -> None:
     assert counts == {"a": {"succeeded": 7}, "c": {"succeeded": 1}}
 
 
+async def test_requested_runs_push_no_runs_by_schedule_out_and_are_not_pushed_out(
+    store: RunStore,
+) -> None:
+    """What a backfill has run itself would look as if it had not run."""
+    await write(
+        store,
+        *(run(MONDAY + 60 * number, RunState.SUCCEEDED) for number in range(4)),
+        *(run(MONDAY + 60 * number, RunState.SUCCEEDED, kind="q0abcdef") for number in range(9)),
+    )
+
+    assert await retain(store, MONDAY + 1000, replace(KEPT, keep_runs=3)) == Folded(runs=1)
+
+    rows = await all_rows(store, ranges=False)
+    kinds = [row.run.kind for row in rows if isinstance(row, RunRow)]
+    assert (kinds.count("s"), kinds.count("q0abcdef")) == (3, 9)
+
+
 async def test_a_run_that_ends_after_newer_ones_is_folded_too(store: RunStore) -> None:
     narrow = replace(KEPT, keep_runs=1)
     await write(

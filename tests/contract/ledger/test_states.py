@@ -116,6 +116,7 @@ async def test_empty_fields_leave_what_is_stored(store: RunStore) -> None:
         generation=4,
         template_hash="abc",
         request="wish",
+        requested_by="ann",
         message="words",
         exit_code=0,
         exit_reason="Error",

@@ -70,6 +70,10 @@ class Scripted(MemoryStore):
         await self._reach()
         return await super().states(runs)
 
+    async def runs(self, query: Any) -> Any:
+        await self._reach()
+        return await super().runs(query)
+
     async def close(self) -> None:
         self.closed = True
 
@@ -86,19 +90,25 @@ class World:
         self.known: dict[str, effects.ScheduleKnown] = {}
         self.inbox = Inbox(size=100)
         self.ready = True
+        self.launched: list[tuple[RunId, int]] = []
+        self.requests: set[str] | None = None
+        """The kinds of those that exist."""
         self.metrics = Metrics(monotonic=self.clock.monotonic)
+        self.settings = settings
+        self.present = Present(
+            known=self.known.get,
+            exists=lambda uid: uid in self.known,
+            schedules=lambda: tuple(self.known),
+            launched=lambda: tuple(self.launched),
+            requests=lambda: self.requests,
+            ready=lambda: self.ready,
+        )
         self.sync = LedgerSync(
             self._open,
             self.inbox,
             self.clock,
             settings,
-            Present(
-                known=self.known.get,
-                exists=lambda uid: uid in self.known,
-                schedules=lambda: tuple(self.known),
-                launched=lambda: (),
-                ready=lambda: self.ready,
-            ),
+            self.present,
             process="process 1",
             observe=self.metrics.observed,
         )

@@ -73,6 +73,7 @@ def test_a_run_tells_all_that_is_known_of_it() -> None:
             },
         ],
         "request": "",
+        "requestedBy": "",
     }
 
 

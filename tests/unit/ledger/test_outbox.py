@@ -6,7 +6,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from evenkeel.ledger.outbox import MOST_HELD, Outbox
+from evenkeel.ledger.outbox import MOST_HELD, Outbox, Teller
 from evenkeel.ledger.rows import (
     MarkRow,
     Range,
@@ -16,14 +16,16 @@ from evenkeel.ledger.rows import (
     TimingRow,
     Write,
 )
-from evenkeel.model import RunId, RunState
+from evenkeel.model import BY_SCHEDULE, RunId, RunState
 
 LIMIT = 5
 UIDS = st.sampled_from("abc")
+KINDS = st.sampled_from(["q0first", "q0other"])
+"""Of requested runs."""
 
 
-def a_run(uid: str, number: int) -> Write:
-    return RunRow(RunId(uid, number), f"shop/{uid}", RunState.SUCCEEDED)
+def a_run(uid: str, number: int, kind: str = BY_SCHEDULE) -> Write:
+    return RunRow(RunId(uid, number, kind), f"shop/{uid}", RunState.SUCCEEDED)
 
 
 def a_verdict(uid: str, number: int) -> Write:
@@ -47,7 +49,12 @@ class Row:
 
     def __init__(self, uid: str, write: Write, revision: int, since_m: float) -> None:
         self.uid, self.write, self.revision, self.since_m = uid, write, revision, since_m
+        self.kind = write.run.kind if isinstance(write, RunRow) else BY_SCHEDULE
         self.written = self.dropped = False
+
+    @property
+    def is_requested(self) -> bool:
+        return self.kind != BY_SCHEDULE
 
 
 class Machine(RuleBasedStateMachine):
@@ -63,11 +70,14 @@ class Machine(RuleBasedStateMachine):
         """What the status had told of when it told this mark first."""
         self.written_marks = dict.fromkeys("abc", 0)
         self.ended: set[str] = set()
+        self.told_requests: dict[tuple[str, str], int] = {}
+        self.before_end: dict[str, list[Row]] = {}
+        """Rows of the requests of a schedule when it was deleted."""
         self.lacking: set[str] = set()
         self.filled = 0
 
-    def of(self, uid: str) -> list[Row]:
-        return [row for row in self.rows if row.uid == uid]
+    def of(self, uid: str, kind: str = BY_SCHEDULE) -> list[Row]:
+        return [row for row in self.rows if (row.uid, row.kind) == (uid, kind)]
 
     @rule(uid=UIDS, make=ANY, ahead=st.integers(0, 3))
     def hold(self, uid, make, ahead):
@@ -77,8 +87,32 @@ class Machine(RuleBasedStateMachine):
         self.number += 1
         row = Row(uid, make(uid, self.number), max(last, self.told[uid] + ahead), self.now_m)
         self.rows.append(row)
-        self.outbox.hold(uid, row.write, revision=row.revision, now_m=self.now_m)
+        self.outbox.hold(Teller(uid), row.write, revision=row.revision, now_m=self.now_m)
         self.note_drops()
+
+    @rule(uid=UIDS, kind=KINDS, ahead=st.integers(0, 3))
+    def hold_of_a_request(self, uid, kind, ahead):
+        rows, told = self.of(uid, kind), self.told_requests.get((uid, kind), 0)
+        last = max([row.revision for row in rows], default=told)
+        self.number += 1
+        write = a_run(uid, self.number, kind)
+        row = Row(uid, write, max(last, told + ahead, 1), self.now_m)
+        self.rows.append(row)
+        self.outbox.hold(Teller(uid, kind), write, revision=row.revision, now_m=self.now_m)
+        self.note_drops()
+
+    @rule(uid=UIDS, kind=KINDS, more=st.integers(0, 4))
+    def tell_of_a_request(self, uid, kind, more):
+        told = self.told_requests.get((uid, kind), 0) + more
+        self.told_requests[uid, kind] = told
+        self.outbox.tell_request(uid, kind, revision=told)
+
+    @rule(uid=UIDS, kind=KINDS)
+    def delete_or_read_a_request_again(self, uid, kind):
+        for row in self.of(uid, kind):
+            row.revision = -1  # none waits any more for the status of its request
+        self.told_requests[uid, kind] = 0
+        self.outbox.release_request(uid, kind)
 
     @rule(uid=UIDS, more=st.integers(0, 4), moves=st.booleans())
     def tell(self, uid, more, moves):
@@ -103,7 +137,12 @@ class Machine(RuleBasedStateMachine):
             return
         self.ended.add(uid)
         end = ScheduleEnded(uid, f"shop/{uid}", self.number, self.number)
+        requested = [row for row in self.rows if row.uid == uid and row.is_requested]
+        for row in requested:
+            row.revision = -1
+            self.told_requests[uid, row.kind] = 0
         self.rows.append(Row(uid, end, 0, self.now_m))
+        self.before_end[uid] = requested
         self.outbox.end(uid, end, now_m=self.now_m)
         self.note_drops()
 
@@ -152,10 +191,16 @@ class Machine(RuleBasedStateMachine):
             told_before = self.before_mark.get((uid, write.mark), [])
             assert all(row.written or row.dropped for row in told_before)
             return
-        (row,) = [row for row in rows if row.write is write]
+        (row,) = [row for row in self.rows if row.write is write]
         assert not row.written
-        assert uid not in self.lacking or row.since_m == self.now_m
-        assert row.revision <= self.told[uid] or uid in self.ended
+        if row.is_requested:
+            rows = self.of(uid, row.kind)
+            assert row.revision <= self.told_requests.get((uid, row.kind), 0)
+        else:
+            assert uid not in self.lacking or row.since_m == self.now_m
+            assert row.revision <= self.told[uid] or uid in self.ended
+        if isinstance(write, ScheduleEnded):
+            assert all(each.written or each.dropped for each in self.before_end[uid])
         row.written = True
         later = rows[rows.index(row) + 1 :]
         assert not any(each.written for each in later)
@@ -164,7 +209,7 @@ class Machine(RuleBasedStateMachine):
         box = self.outbox
         found = [each.write for each in (*box._queue.values(), *box._taken)]
         return found + [
-            write for uid in box._lanes for several in box.waiting(uid) for write in several
+            each.write for lane in box._lanes.values() for each in (*lane.aside, *lane.held)
         ]
 
     def note_drops(self) -> None:
@@ -173,7 +218,7 @@ class Machine(RuleBasedStateMachine):
         for row in self.rows:
             if not (row.written or row.dropped or id(row.write) in waiting):
                 row.dropped = True
-                assert row.uid in self.lacking
+                assert row.uid in self.lacking or row.is_requested
 
     @invariant()
     def every_row_is_somewhere_once(self):
@@ -206,12 +251,14 @@ class Machine(RuleBasedStateMachine):
             if uid not in self.ended:
                 mark = self.mark(uid)
                 self.outbox.tell(mark, revision=self.told[uid], now_m=self.now_m)
+        for uid, kind in {(row.uid, row.kind) for row in self.rows if row.is_requested}:
+            self.delete_or_read_a_request_again(uid, kind)
         while self.outbox.ready or self.outbox.sizes()["schedules with a gap"]:
             if list(self.outbox.gaps()):
                 self.fill(False)
             self.write(5, 1)
         left = {what: size for what, size in self.outbox.sizes().items() if size}
-        assert set(left) <= {"told marks"}
+        assert set(left) <= {"told marks", "told requests"}
         assert len(self.outbox) == 0
         assert self.outbox.oldest_m is None
 
@@ -220,7 +267,7 @@ def held_back(number: int) -> Outbox:
     """So many runs of one schedule, none of which a status told of."""
     outbox = Outbox(limit=10 * MOST_HELD)
     for revision in range(1, number + 1):
-        outbox.hold("a", a_run("a", revision), revision=revision, now_m=0.0)
+        outbox.hold(Teller("a"), a_run("a", revision), revision=revision, now_m=0.0)
     return outbox
 
 
@@ -244,6 +291,34 @@ def test_the_gap_of_a_row_that_no_status_told_of_is_filled_once_one_does():
     outbox.tell(MarkRow("a", "shop/a", MOST_HELD + 1), revision=MOST_HELD + 1, now_m=1.0)
     assert outbox.take(MOST_HELD + 2) == ()  # set aside until what is lacking is found
     assert [uid for uid, _ in outbox.gaps()] == ["a"]
+
+
+def test_all_that_waits_of_a_schedule_is_told_its_requests_too():
+    outbox = Outbox(limit=10)
+    held, told = a_run("a", 1), a_run("a", 2, "q0first")
+    outbox.hold(Teller("a"), held, revision=1, now_m=0.0)
+    outbox.hold(Teller("a", "q0first"), told, revision=1, now_m=0.0)
+    outbox.hold(Teller("a", "q0first"), a_run("a", 3, "q0first"), revision=2, now_m=0.0)
+    outbox.hold(Teller("b"), a_run("b", 4), revision=1, now_m=0.0)
+    outbox.tell_request("a", "q0first", revision=1)
+    assert outbox.take(10) == (told,)
+    assert outbox.all_of("a") == [told, held, a_run("a", 3, "q0first")]
+
+
+def test_requested_rows_do_not_wait_for_the_gap_of_their_schedule_and_make_none():
+    outbox = Outbox(limit=1)
+    outbox.open_gap("a")
+    outbox.tell_request("a", "q0first", revision=9)
+    outbox.tell_request("b", "q0first", revision=9)
+    outbox.hold(Teller("a", "q0first"), a_run("a", 1, "q0first"), revision=1, now_m=0.0)
+    assert outbox.take(10) == (a_run("a", 1, "q0first"),)
+    outbox.written()
+    for number in (1, 2):
+        outbox.hold(Teller("b", "q0first"), a_run("b", number, "q0first"), revision=1, now_m=0.0)
+    assert outbox.dropped == 1
+    assert not outbox.has_gap("b")
+    outbox.tell(MarkRow("b", "shop/b", 5), revision=1, now_m=0.0)
+    assert outbox.take(10) == (a_run("b", 2, "q0first"), MarkRow("b", "shop/b", 5))
 
 
 TestOutbox = Machine.TestCase

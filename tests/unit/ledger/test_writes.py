@@ -6,6 +6,7 @@ import pytest
 from tests.builders import MONDAY
 
 from evenkeel.core import effects
+from evenkeel.ledger.outbox import Teller
 from evenkeel.ledger.rows import (
     MarkRow,
     Range,
@@ -16,19 +17,31 @@ from evenkeel.ledger.rows import (
     TimingRow,
 )
 from evenkeel.ledger.writes import (
+    LONGEST_REQUESTED_BY,
     Told,
     end_of,
     mark_of,
     phase_from_text,
     phase_text,
+    teller_of,
     uid_of,
     write_of,
 )
-from evenkeel.model import Attempt, Cause, Cron, RunId, RunState, Timing, Window
+from evenkeel.model import (
+    Attempt,
+    Cause,
+    Cron,
+    RunId,
+    RunState,
+    Timing,
+    Window,
+    kind_of_request,
+)
 from evenkeel.reasons import Reason
 from evenkeel.resource.record import Placed
 
 RUN = RunId("a", MONDAY)
+WANTED = RunId("a", MONDAY, "q0abcdef")
 FIRST = Attempt(1, "job-1", created=MONDAY + 0.02, finished=MONDAY + 60, exit_code=1)
 SECOND = Attempt(2, "job-2", created=MONDAY + 70.5)
 
@@ -99,6 +112,36 @@ WRITES: dict[str, tuple[Told, object]] = {
             RUN, "shop/a", RunState.SKIPPED, "overlap", 1, finished=MONDAY, message="busy"
         ),
     ),
+    "a run that a request wants later": (
+        effects.RunWaits(
+            WANTED, "shop/a", RunState.SCHEDULED, None, 1, None, 1, due_at=float(MONDAY),
+            told_by=effects.ToldBy("uid", "again", "ann"),
+        ),
+        RunRow(
+            WANTED, "shop/a", RunState.SCHEDULED, "", 1, due_at=float(MONDAY), request="again",
+            requested_by="ann",
+        ),
+    ),
+    "a requested run that began": (
+        effects.RunBegan(
+            WANTED, "shop/a", 1, "job-1", sent_at=MONDAY + 0.02,
+            told_by=effects.ToldBy("uid", "again"),
+        ),
+        RunRow(
+            WANTED, "shop/a", RunState.RUNNING, "", 1, "job-1", created=MONDAY + 0.02,
+            request="again",
+        ),
+    ),
+    "a requested run that ended, by somebody with much to say": (
+        effects.RunEnded(
+            WANTED, "shop/a", RunState.SUCCEEDED, None, 1, "job-1", MONDAY, MONDAY + 1,
+            told_by=effects.ToldBy("uid", "again", "x" * 1000),
+        ),
+        RunRow(
+            WANTED, "shop/a", RunState.SUCCEEDED, "", 1, "job-1", started=MONDAY,
+            finished=MONDAY + 1, request="again", requested_by="x" * LONGEST_REQUESTED_BY,
+        ),
+    ),
     "runs that were lost, and that a status did not name": (
         effects.SpanEnded(
             "a", "shop/a", MONDAY, MONDAY + 60, 3, RunState.LOST, Reason.OUTCOME_UNKNOWN
@@ -126,6 +169,13 @@ WRITES: dict[str, tuple[Told, object]] = {
 def test_what_is_written(effect, write):
     assert write_of(effect) == write
     assert uid_of(effect) == "a"
+    requested = isinstance(write, RunRow) and write.request
+    assert teller_of(effect) == Teller("a", kind_of_request("uid") if requested else "s")
+
+
+def test_of_a_run_whose_request_is_gone_the_status_of_the_schedule_tells():
+    ended = effects.RunEnded(WANTED, "shop/a", RunState.LOST, None, 1, "job-1", None, MONDAY)
+    assert teller_of(ended) == Teller("a")
 
 
 def test_every_effect_that_a_status_tells_of_has_a_write():

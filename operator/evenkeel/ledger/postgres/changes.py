@@ -19,15 +19,12 @@ from evenkeel.ledger.rows import (
     SpanRow,
     TimingRow,
     Write,
+    uid_of,
 )
 from evenkeel.model import BY_SCHEDULE, ENDED, Instant, RunId
 
 SpanId = tuple[str, str, Instant, str]
 """uid, kind, first and reason of a range row."""
-
-
-def uid_of(write: Write) -> str:
-    return write.run.uid if isinstance(write, RunRow) else write.uid
 
 
 def span_id(span: SpanRow) -> SpanId:

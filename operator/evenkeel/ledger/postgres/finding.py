@@ -101,7 +101,9 @@ def runs_question(
         words = ", ".join(f"'{state}'" for state in states)
         found.words.append(f"r.state IN ({words})")
     found.any_of("r.kind", query.kinds)
-    if query.kinds and BY_SCHEDULE not in query.kinds:
+    if query.request:
+        found.words.append(f"r.request = {found.value(clean_text(query.request))}::text")
+    if query.request or (query.kinds and BY_SCHEDULE not in query.kinds):
         found.words.append(f"r.kind <> '{BY_SCHEDULE}'")
     if query.since is not None:
         found.words.append(f"r.due >= {found.value(query.since)}::bigint")

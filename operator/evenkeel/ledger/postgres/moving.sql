@@ -84,17 +84,18 @@ ON CONFLICT DO NOTHING
 -- name: restore_run
 INSERT INTO {schema}.run (schedule, kind, due, state, reason, attempt, job, taken_up, created,
   started, finished, exit_code, exit_reason, container, message, generation, template_hash, request,
-  attempts, recorded)
+  requested_by, attempts, recorded)
 SELECT s.id, new.kind, new.due, new.state, new.reason, new.attempt, new.job, new.taken_up,
   new.created, new.started, new.finished, new.exit_code, new.exit_reason, new.container,
-  new.message, new.generation, new.template_hash, new.request, new.attempts, new.recorded
+  new.message, new.generation, new.template_hash, new.request,
+  new.requested_by, new.attempts, new.recorded
 FROM unnest($1::text[], $2::text[], $3::bigint[], $4::text[], $5::text[], $6::bigint[],
   $7::text[], $8::double precision[], $9::double precision[], $10::bigint[], $11::bigint[],
   $12::bigint[], $13::text[], $14::text[], $15::text[], $16::bigint[], $17::text[], $18::text[],
-  $19::text[], $20::double precision[])
+  $19::text[], $20::text[], $21::double precision[])
   AS new (uid, kind, due, state, reason, attempt, job, taken_up, created, started, finished,
-    exit_code, exit_reason, container, message, generation, template_hash, request, attempts,
-    recorded)
+    exit_code, exit_reason, container, message, generation, template_hash, request,
+    requested_by, attempts, recorded)
 JOIN {schema}.schedule s ON s.uid = new.uid
 ON CONFLICT DO NOTHING
 

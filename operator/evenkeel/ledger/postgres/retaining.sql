@@ -13,7 +13,7 @@ WITH bound AS MATERIALIZED (
   LEFT JOIN LATERAL (
     SELECT r.due, r.kind
     FROM {schema}.run r
-    WHERE r.schedule = wanted.id
+    WHERE r.schedule = wanted.id AND r.kind = 's'
     ORDER BY r.due DESC, r.kind DESC
     OFFSET $2 LIMIT 1) AS oldest ON true
 ),
@@ -29,6 +29,7 @@ old AS MATERIALIZED (
     SELECT r.ctid
     FROM {schema}.run r
     WHERE r.schedule = b.id AND r.due <= b.due AND (r.due, r.kind) <= (b.due, b.kind)
+      AND r.kind = 's'
       AND r.state NOT IN ('scheduled', 'pending', 'running', 'retrying')) AS found
   LIMIT $4
 )

@@ -45,6 +45,7 @@ def run_of(record: Record, uid: str, key: str) -> RunRow:
         record["generation"],
         record["template_hash"],
         record["request"],
+        record["requested_by"],
         attempts_of(record["attempts"]),
     )
 

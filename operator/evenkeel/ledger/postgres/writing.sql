@@ -61,12 +61,14 @@ FROM {schema}.run
 WHERE schedule = ANY ($1::integer[]) AND state IN ('scheduled', 'pending', 'running', 'retrying')
 
 -- name: add_runs
-INSERT INTO {schema}.run
+INSERT INTO {schema}.run (schedule, due, kind, state, reason, attempt, job, taken_up, created,
+  started, finished, exit_code, exit_reason, container, message, generation, template_hash, request,
+  requested_by, attempts, recorded)
 SELECT *
 FROM unnest($1::integer[], $2::bigint[], $3::text[], $4::text[], $5::text[], $6::bigint[],
   $7::text[], $8::double precision[], $9::double precision[], $10::bigint[], $11::bigint[],
   $12::bigint[], $13::text[], $14::text[], $15::text[], $16::bigint[], $17::text[], $18::text[],
-  $19::text[], $20::double precision[])
+  $19::text[], $20::text[], $21::double precision[])
 
 -- name: update_runs
 UPDATE {schema}.run r
@@ -74,15 +76,15 @@ SET state = new.state, reason = new.reason, attempt = new.attempt, job = new.job
     taken_up = new.taken_up, created = new.created, started = new.started,
     finished = new.finished, exit_code = new.exit_code, exit_reason = new.exit_reason,
     container = new.container, message = new.message, generation = new.generation,
-    template_hash = new.template_hash, request = new.request, attempts = new.attempts,
-    recorded = new.recorded
+    template_hash = new.template_hash, request = new.request,
+    requested_by = new.requested_by, attempts = new.attempts, recorded = new.recorded
 FROM unnest($1::integer[], $2::bigint[], $3::text[], $4::text[], $5::text[], $6::bigint[],
   $7::text[], $8::double precision[], $9::double precision[], $10::bigint[], $11::bigint[],
   $12::bigint[], $13::text[], $14::text[], $15::text[], $16::bigint[], $17::text[], $18::text[],
-  $19::text[], $20::double precision[])
+  $19::text[], $20::text[], $21::double precision[])
   AS new (schedule, due, kind, state, reason, attempt, job, taken_up, created, started, finished,
-    exit_code, exit_reason, container, message, generation, template_hash, request, attempts,
-    recorded)
+    exit_code, exit_reason, container, message, generation, template_hash, request,
+    requested_by, attempts, recorded)
 WHERE r.schedule = new.schedule AND r.due = new.due AND r.kind = new.kind
 
 -- name: touched_spans

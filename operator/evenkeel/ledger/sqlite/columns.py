@@ -39,6 +39,7 @@ def run_values(row: RunRow) -> tuple[object, ...]:
         row.generation,
         row.template_hash,
         row.request,
+        row.requested_by,
         attempts_text(row.attempts),
     )
 

@@ -29,7 +29,7 @@ ORDER BY t.schedule, t.after LIMIT :limit
 -- name: export_run
 SELECT r.schedule AS id, s.uid, r.kind, r.due, r.state, r.reason, r.attempt, r.job, r.taken_up,
   r.created, r.started, r.finished, r.exit_code, r.exit_reason, r.container, r.message,
-  r.generation, r.template_hash, r.request, r.attempts, r.recorded
+  r.generation, r.template_hash, r.request, r.requested_by, r.attempts, r.recorded
 FROM run r CROSS JOIN schedule s ON s.id = r.schedule
 WHERE (r.schedule, r.due, r.kind) > (:after_id, :after_due, :after_kind)
 ORDER BY r.schedule, r.due, r.kind LIMIT :limit
@@ -66,10 +66,10 @@ ON CONFLICT DO NOTHING
 -- name: restore_run
 INSERT INTO run (schedule, due, kind, state, reason, attempt, job, taken_up, created, started,
   finished, exit_code, exit_reason, container, message, generation, template_hash, request,
-  attempts, recorded)
+  requested_by, attempts, recorded)
 VALUES (:schedule, :due, :kind, :state, :reason, :attempt, :job, :taken_up, :created, :started,
   :finished, :exit_code, :exit_reason, :container, :message, :generation, :template_hash, :request,
-  :attempts, :recorded)
+  :requested_by, :attempts, :recorded)
 ON CONFLICT DO NOTHING
 
 -- name: restore_span

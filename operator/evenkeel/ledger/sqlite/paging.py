@@ -10,6 +10,7 @@ import sqlite3
 from collections.abc import Iterator
 from dataclasses import replace
 
+from evenkeel.ledger.cleaning import clean_text
 from evenkeel.ledger.pages import (
     Place,
     Placed,
@@ -83,6 +84,7 @@ def _runs(
         "states": texts(query.states),
         "reasons": texts(query.reasons),
         "kinds": texts(query.kinds),
+        "request": clean_text(query.request),
     }
     if schedules is not None and len(schedules) <= MANY_SCHEDULES:
         streams = [
@@ -112,7 +114,7 @@ def _of_schedule(values: dict[str, object], schedule: int, name: str) -> dict[st
 
 def _indexes(query: RunQuery) -> Iterator[tuple[str, dict[str, str | None]]]:
     """The indexes in which all that is wanted stands, each row in one of them."""
-    if query.kinds and BY_SCHEDULE not in query.kinds:
+    if query.request or (query.kinds and BY_SCHEDULE not in query.kinds):
         yield "run_requested", {}
         return
     states = query.states & frozenset(RunState)

@@ -10,7 +10,7 @@ SELECT id FROM schedule WHERE substr(key, instr(key, '/') + 1) = :name
 -- name: runs
 SELECT r.schedule, s.uid, s.key, r.due, r.kind, r.state, r.reason, r.attempt, r.job, r.taken_up,
   r.created, r.started, r.finished, r.exit_code, r.exit_reason, r.container, r.message,
-  r.generation, r.template_hash, r.request, r.attempts, d.due_at, d.priority
+  r.generation, r.template_hash, r.request, r.requested_by, r.attempts, d.due_at, d.priority
 FROM run r INDEXED BY {index}
 CROSS JOIN schedule s ON s.id = r.schedule
 LEFT JOIN deferred d ON d.schedule = r.schedule AND d.due = r.due AND d.kind = r.kind
@@ -20,12 +20,13 @@ WHERE {of_index}
   AND (:states IS NULL OR r.state IN (SELECT value FROM json_each(:states)))
   AND (:reasons IS NULL OR r.reason IN (SELECT value FROM json_each(:reasons)))
   AND (:kinds IS NULL OR r.kind IN (SELECT value FROM json_each(:kinds)))
+  AND (:request = '' OR (r.request = :request AND r.kind <> 's'))
 ORDER BY r.due DESC, r.schedule DESC, r.kind DESC
 
 -- name: runs_of_schedule
 SELECT r.schedule, s.uid, s.key, r.due, r.kind, r.state, r.reason, r.attempt, r.job, r.taken_up,
   r.created, r.started, r.finished, r.exit_code, r.exit_reason, r.container, r.message,
-  r.generation, r.template_hash, r.request, r.attempts, d.due_at, d.priority
+  r.generation, r.template_hash, r.request, r.requested_by, r.attempts, d.due_at, d.priority
 FROM schedule s
 CROSS JOIN run r ON r.schedule = s.id
 LEFT JOIN deferred d ON d.schedule = r.schedule AND d.due = r.due AND d.kind = r.kind
@@ -34,6 +35,7 @@ WHERE s.id = :schedule
   AND (:states IS NULL OR r.state IN (SELECT value FROM json_each(:states)))
   AND (:reasons IS NULL OR r.reason IN (SELECT value FROM json_each(:reasons)))
   AND (:kinds IS NULL OR r.kind IN (SELECT value FROM json_each(:kinds)))
+  AND (:request = '' OR (r.request = :request AND r.kind <> 's'))
 ORDER BY r.due DESC, r.kind DESC
 
 -- name: spans

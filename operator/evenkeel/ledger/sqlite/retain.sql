@@ -9,14 +9,14 @@ LIMIT :limit
 SELECT id FROM schedule WHERE id > :schedule ORDER BY id LIMIT :limit
 
 -- name: first_too_many
-SELECT due, kind FROM run WHERE schedule = :schedule
+SELECT due, kind FROM run WHERE schedule = :schedule AND kind = 's'
 ORDER BY due DESC, kind DESC
 LIMIT 1 OFFSET :keep
 
 -- name: runs_too_many
 SELECT schedule, due, kind, state, recorded FROM run
 WHERE schedule = :schedule AND (due, kind) > (:after_due, :after_kind)
-  AND (due, kind) <= (:due, :kind)
+  AND (due, kind) <= (:due, :kind) AND kind = 's'
 ORDER BY due, kind
 LIMIT :limit
 

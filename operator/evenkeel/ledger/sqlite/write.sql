@@ -15,19 +15,19 @@ INSERT INTO schedule (uid, key) VALUES (:uid, :key)
 
 -- name: run
 SELECT state, reason, attempt, job, taken_up, created, started, finished, exit_code, exit_reason,
-  container, message, generation, template_hash, request, attempts
+  container, message, generation, template_hash, request, requested_by, attempts
 FROM run WHERE schedule = ? AND due = ? AND kind = ?
 
 -- name: add_run
 INSERT INTO run (state, reason, attempt, job, taken_up, created, started, finished, exit_code,
-  exit_reason, container, message, generation, template_hash, request, attempts, recorded,
-  schedule, due, kind)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+  exit_reason, container, message, generation, template_hash, request, requested_by, attempts,
+  recorded, schedule, due, kind)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 
 -- name: change_run
 UPDATE run SET state = ?, reason = ?, attempt = ?, job = ?, taken_up = ?, created = ?, started = ?,
   finished = ?, exit_code = ?, exit_reason = ?, container = ?, message = ?, generation = ?,
-  template_hash = ?, request = ?, attempts = ?, recorded = ?
+  template_hash = ?, request = ?, requested_by = ?, attempts = ?, recorded = ?
 WHERE schedule = ? AND due = ? AND kind = ?
 
 -- name: is_folded

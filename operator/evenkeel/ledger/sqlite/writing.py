@@ -22,6 +22,7 @@ from evenkeel.ledger.rows import (
     TimingRow,
     Write,
     Written,
+    uid_of,
 )
 from evenkeel.ledger.sqlite.columns import (
     hot_of,
@@ -100,8 +101,7 @@ class _Writer:
         if isinstance(write, Minute):
             self._write_minute(write)
             return True
-        uid = write.run.uid if isinstance(write, RunRow) else write.uid
-        schedule, key = self.schedules.know(self.connection, uid, write.key)
+        schedule, key = self.schedules.know(self.connection, uid_of(write), write.key)
         match write:
             case RunRow():
                 return self._write_run(schedule, key, write)

@@ -1,0 +1,4 @@
+-- oldest program that may still write: 1
+
+-- Who said that a run is his wish: the annotation of its request, as told.
+ALTER TABLE {schema}.run ADD COLUMN requested_by text COLLATE "C" NOT NULL DEFAULT '';
