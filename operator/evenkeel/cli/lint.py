@@ -26,14 +26,15 @@ from evenkeel.cli.given import (
     recursive_option,
     say_some,
 )
+from evenkeel.cli.lint_requests import judge_requests
 from evenkeel.cli.notes import notes_of
 from evenkeel.cli.second_opinion import SecondOpinion
 from evenkeel.errors import BadField
 from evenkeel.manifests import manifest
 from evenkeel.manifests.cronjob import is_cronjob
-from evenkeel.manifests.findings import Found, Mistake, Problem
+from evenkeel.manifests.findings import Mistake, Problem
 from evenkeel.manifests.manifest import Manifests, problem_of
-from evenkeel.model import Instant, Schedule
+from evenkeel.model import Instant
 from evenkeel.settings import Settings
 
 Level = Literal["mistake", "note"]
@@ -68,9 +69,9 @@ class Finding:
 def lint(*, files: tuple[str, ...], recursive: bool, start: Instant, form: str) -> None:
     """Find every mistake of manifests. No cluster is needed.
 
-    Reads ScheduledJobs and CronJobs and prints one line for each mistake: file, line, column,
-    object, field, and what to write instead. Objects of other kinds are left out, and so is YAML in
-    a DIR that is no Kubernetes object, such as values.yaml. For example:
+    Reads ScheduledJobs, CronJobs and RunRequests and prints one line for each mistake: file, line,
+    column, object, field, and what to write instead. Objects of other kinds are left out, and so is
+    YAML in a DIR that is no Kubernetes object, such as values.yaml. For example:
 
     \b
       evenkeel lint -f deploy/ -R
@@ -80,11 +81,13 @@ def lint(*, files: tuple[str, ...], recursive: bool, start: Instant, form: str) 
 
     A mistake is what the API server or the operator would refuse: misspelt and missing fields,
     wrong types, texts that are no cron, days that never come, Job templates that Kubernetes would
-    not take. Of a CronJob it is also what CronJob's own API refuses.
+    not take. Of a CronJob it is also what CronJob's own API refuses. Of a RunRequest it is also
+    what its schedule does not allow, if the same files hold the schedule.
 
     A line that says "note" is no mistake: croniter, which many tools use, reads a cron text
-    otherwise, or something changes once a CronJob is a ScheduledJob. --from is the time from which
-    the notes look ahead.
+    otherwise, something changes once a CronJob is a ScheduledJob, or whoever may create RunRequests
+    chooses a part of a command. --from is the time from which the notes look ahead, and at which
+    the range of a RunRequest must be over.
 
     Exit codes: 0 no mistake, 1 mistakes, 2 wrong usage.
     """
@@ -97,27 +100,25 @@ def lint(*, files: tuple[str, ...], recursive: bool, start: Instant, form: str) 
                 created=start - 1,
                 keep_objects=True,
             )
-            problems = [*found.problems, *_unplaceable(found, start)]
-            findings = [*map(_mistake, problems), *_notes(found, start)]
+            requests = judge_requests(found, start)
+            problems = [*found.problems, *_unplaceable(found, start), *requests.problems]
+            notes = [*_notes(found, start), *requests.notes]
+            findings = [
+                *(_finding("mistake", problem) for problem in problems),
+                *(_finding("note", note) for note in notes),
+            ]
         for finding in sorted(findings, key=lambda each: (each.file, each.line, each.column)):
             show.write(f"{LINES[form](finding)}\n")
         sys.stdout.flush()  # in a log that holds both streams, the summary stands last
         say_some("skipped, no Kubernetes object", [str(note) for note in found.skipped])
-        show.say(summary(len(problems), len(findings) - len(problems), len(found.schedules)))
+        right = len(found.schedules), requests.right
+        show.say(summary(len(problems), len(notes), *right))
     if problems:
         raise SystemExit(1)
 
 
-def _mistake(problem: Problem) -> Finding:
-    return Finding(
-        "mistake",
-        problem.source,
-        problem.line,
-        problem.column,
-        problem.name,
-        problem.field,
-        problem.sentence,
-    )
+def _finding(level: Level, at: Problem) -> Finding:
+    return Finding(level, at.source, at.line, at.column, at.name, at.field, at.sentence)
 
 
 def _unplaceable(found: Manifests, now: Instant) -> Iterator[Problem]:
@@ -135,28 +136,24 @@ def _unplaceable(found: Manifests, now: Instant) -> Iterator[Problem]:
             yield problem_of(found.found[schedule.key], Mistake(path, wrong.sentence))
 
 
-def _notes(found: Manifests, start: Instant) -> Iterator[Finding]:
+def _notes(found: Manifests, start: Instant) -> Iterator[Problem]:
     opinion = SecondOpinion(start)
     for schedule in found.schedules:
-        yield from _notes_of(schedule, found.found[schedule.key], opinion, start)
+        at = found.found[schedule.key]
+        was_cronjob = is_cronjob(at.object)
+        for note in notes_of(schedule, was_cronjob=was_cronjob, opinion=opinion, start=start):
+            yield problem_of(at, Mistake(note.path, note.sentence))
 
 
-def _notes_of(
-    schedule: Schedule, found: Found, opinion: SecondOpinion, start: Instant
-) -> Iterator[Finding]:
-    was_cronjob = is_cronjob(found.object)
-    for note in notes_of(schedule, was_cronjob=was_cronjob, opinion=opinion, start=start):
-        at = problem_of(found, Mistake(note.path, note.sentence))
-        yield Finding("note", at.source, at.line, at.column, at.name, at.field, at.sentence)
-
-
-def summary(mistakes: int, notes: int, schedules: int) -> str:
-    """The last line, on standard error."""
-    if not mistakes and not schedules:
-        return "found no ScheduledJob and no CronJob"
+def summary(mistakes: int, notes: int, schedules: int, requests: int = 0) -> str:
+    """The last line, on standard error. `schedules` and `requests` are those without a mistake."""
+    if not (mistakes or schedules or requests):
+        return "found no ScheduledJob, no CronJob and no RunRequest"
     wrong = f"{mistakes or 'no'} {plural('mistake', mistakes or 2)}"
     noted = f", {notes} {plural('note', notes)}" if notes else ""
-    return f"{wrong}{noted}; {schedules} {plural('schedule', schedules)} without a mistake"
+    right = f"{schedules} {plural('schedule', schedules)}"
+    asked = f" and {requests} {plural('request', requests)}" if requests else ""
+    return f"{wrong}{noted}; {right}{asked} without a mistake"
 
 
 # --- lines ------------------------------------------------------------------------------------

@@ -1,14 +1,16 @@
-"""What is right in a manifest and still worth a word: readings of other tools, and what differs
-once a CronJob is a ScheduledJob.
+"""What is right in a manifest and still worth a word: readings of other tools, what differs once a
+CronJob is a ScheduledJob, and commands of which a request chooses a part.
 
 `lint` and `plan --explain` call `notes_of`. A note is no mistake: it never fails a command.
 """
 
 import functools
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from evenkeel import rfc3339
+from evenkeel.cli.parameter_notes import notes_on_parameters
+from evenkeel.cli.remark import Remark
 from evenkeel.cli.second_opinion import VERSION, YEAR_S, YEARS_COMPARED, SecondOpinion
 from evenkeel.manifests.findings import Path
 from evenkeel.model import DAY_S, Cron, Fold, Gap, Instant, Interval, Schedule, Timing
@@ -16,14 +18,6 @@ from evenkeel.when import compile_timing, format_duration, hint
 from evenkeel.when.zone import load_zone
 
 _SCHEDULE: Path = ("spec", "schedule")
-
-
-@dataclass(frozen=True, slots=True)
-class Remark:
-    """A note about one field of a schedule."""
-
-    path: Path
-    sentence: str
 
 
 def notes_of(
@@ -45,6 +39,7 @@ def notes_of(
             f"becomes interval: {{every: {every}}}, and the operator chooses when it begins; a "
             "CronJob counts from the start of its controller",
         )
+    yield from notes_on_parameters(schedule)
 
 
 def _of_croniter(rule: Cron, opinion: SecondOpinion) -> Iterator[Remark]:

@@ -13,9 +13,12 @@ from typing import Any
 from evenkeel.errors import BadField
 from evenkeel.manifests.cronjob import SAME_FIELDS, from_cronjob
 from evenkeel.manifests.findings import Mistake
-from evenkeel.manifests.mistakes import Examined, examine_spec, head_mistakes
+from evenkeel.manifests.heads import head_mistakes
+from evenkeel.manifests.known_fields import names_of
+from evenkeel.manifests.mistakes import GENERATED, Examined, examine_spec
 from evenkeel.manifests.nearest import nearest, nearest_field
 from evenkeel.manifests.template_mistakes import unknown_field
+from evenkeel.resource.v1alpha1 import Spec
 
 NAME_MAX = 52
 """CronJob adds 11 characters to the name for its Jobs, which may have 63."""
@@ -31,7 +34,10 @@ _SUNDAY_AS_7 = re.compile("(.*-)?7")
 
 def examine_cronjob(raw: Mapping[str, Any], *, min_interval_s: int) -> Examined:
     """The schedule that the CronJob becomes, or all that is wrong with it."""
-    mistakes = [*head_mistakes(raw), *_name_too_long(raw)]
+    mistakes = [
+        *head_mistakes(raw, names_of(Spec), generated=GENERATED),
+        *_name_too_long(raw),
+    ]
     spec = raw.get("spec")
     if not isinstance(spec, Mapping):
         sentence = "is required" if spec is None else "must be an object"

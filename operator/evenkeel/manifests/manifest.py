@@ -2,7 +2,8 @@
 
 `evenkeel plan`, `load`, `advise` and `lint` call `load`. Each mistake becomes a Problem with file,
 object and field: all mistakes of all objects, not the first. An object of another kind becomes a
-Note, and so does a document of a directory that is no Kubernetes object.
+Note, and so does a document of a directory that is no Kubernetes object. RunRequests are kept as
+they are: `lint` alone looks into them.
 
 An object that comes from a cluster (`kubectl get -o yaml`) has a status: `live` holds what of it
 decides about load. A status is believed as far as the operator believes it after a restart.
@@ -50,6 +51,8 @@ class Manifests:
     found: dict[str, Found] = field(default_factory=dict)
     """By key: the objects of the schedules as they were written, if they were asked for."""
     problems: list[Problem] = field(default_factory=list)
+    requests: list[Found] = field(default_factory=list)
+    """RunRequests, right and wrong ones."""
     notes: list[Note] = field(default_factory=list)
     """Objects of other kinds."""
     skipped: list[Note] = field(default_factory=list)
@@ -90,6 +93,8 @@ def _take(
     kind = kind_of(found.object)
     if isinstance(kind, Mistake):
         out.problems.append(problem_of(found, kind))
+    elif kind is Kind.RUN_REQUEST:
+        out.requests.append(found)
     elif kind is Kind.OTHER:
         out.notes.append(Note(found.source, found.index, str(found.object["kind"])[:KIND_SHOWN]))
     elif kind is Kind.NO_OBJECT and found.in_directory:
@@ -115,8 +120,7 @@ def _add(
         out.live.pop(schedule.key, None)
         first = None
     if first is not None:
-        sentence = f"is defined twice: first in {first.source}, document {first.index}"
-        out.problems.append(problem_of(found, Mistake(("metadata", "name"), sentence)))
+        out.problems.append(defined_twice(found, first))
         return
     seen[schedule.key] = found
     # There is no uid without an API server. The name is unique in a set of manifests, too.
@@ -139,6 +143,12 @@ def _live(status: Mapping[str, Any]) -> Live:
     memory = parse(status)
     record = memory.record
     return Live(memory.placed, memory.pause is not None, record.expected_s, tuple(record.durations))
+
+
+def defined_twice(second: Found, first: Found) -> Problem:
+    """Two objects of one kind have one name."""
+    sentence = f"is defined twice: first in {first.source}, document {first.index}"
+    return problem_of(second, Mistake(("metadata", "name"), sentence))
 
 
 def problem_of(found: Found, mistake: Mistake) -> Problem:

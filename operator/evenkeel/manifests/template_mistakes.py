@@ -185,11 +185,16 @@ def _object(value: Mapping[str, Any], schema: Json, path: Path) -> Iterator[Mist
             yield Mistake((*path, name), "is required")
 
 
-def unknown_field(name: str, near: str | None, *, of: str = "here") -> str:
-    """What to say of a field that its object does not have."""
+def unknown_field(
+    name: str, near: str | None, *, of: str = "here", in_template: bool = True
+) -> str:
+    """What to say of a field that its object does not have. `in_template`: the object has a Job
+    template, to which the field may belong."""
     sentence = f"is not a field {of}"
     if near is not None:
         return f"{sentence}; did you mean {near}?"
+    if not in_template:
+        return sentence
     home = next((home for home in HOMES if name in _at(home)["properties"]), None)
     if home is None:
         return sentence

@@ -132,7 +132,10 @@ def test_wrong_usage_ends_with_two(arguments: list[str], said: str) -> None:
 
 def test_nothing_to_look_at_is_said() -> None:
     result = run("-f", "-", stdin="")
-    assert (result.exit_code, result.stderr) == (0, "found no ScheduledJob and no CronJob\n")
+    assert (result.exit_code, result.stderr) == (
+        0,
+        "found no ScheduledJob, no CronJob and no RunRequest\n",
+    )
 
 
 def test_a_suspended_schedule_is_looked_at_too() -> None:
@@ -200,6 +203,37 @@ def test_what_becomes_of_every_is_told() -> None:
 def test_what_was_probably_meant_is_a_note(mistake) -> None:
     (message,) = notes(json.dumps(mistake.manifest()))
     assert mistake.says in message
+
+
+# --- parameters -------------------------------------------------------------------------------
+
+
+def with_command(parameters: str, **words: str) -> str:
+    fields = ", ".join(f"{field}: {text}" for field, text in words.items())
+    pod = POD.replace("image: busybox", f"image: busybox, {fields}")
+    assert pod != POD
+    text = scheduled_job("a", f"schedule: '@daily', parameters: {parameters}")
+    return text.replace(POD, pod)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "words", "at"),
+    [
+        ("[{name: DAY, value: x}]", {"command": "[sh, -c, 'echo $(DAY)']"}, ["command[2]"]),
+        ("[{name: DAY, value: x}]", {"args": "[$(DAY), '$$$(DAY)']"}, ["args[0]", "args[1]"]),
+        ("[{name: DAY, value: x, enum: [x]}]", {"args": "[$(DAY)]"}, []),
+        ("[{name: DAY, value: x}]", {"args": "['$$(DAY)', $DAY, $(DAYS)]"}, []),
+    ],
+)
+def test_a_command_of_which_a_request_chooses_a_part_is_noted(
+    parameters: str, words: dict[str, str], at: list[str]
+) -> None:
+    result = run("-f", "-", "-o", "json", stdin=with_command(parameters, **words))
+    lines = [json.loads(line) for line in result.stdout.splitlines()]
+    assert (result.exit_code, {line["level"] for line in lines} - {"note"}) == (0, set())
+    container = "spec.jobTemplate.spec.template.spec.containers[0]"
+    assert [line["field"] for line in lines] == [f"{container}.{each}" for each in at]
+    assert all("has no enum: whoever may create RunRequests" in line["message"] for line in lines)
 
 
 # --- as a process -----------------------------------------------------------------------------

@@ -8,13 +8,30 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
-from tests.unit.cli.ledgers import HOUR_S, MARK, filled
+from tests.unit.cli.ledgers import BEGAN, CLOSE, HOUR_S, MARK, filled
 
 from evenkeel import rfc3339
 from evenkeel.cli import runs as module
 from evenkeel.cli.runs import runs
 from evenkeel.errors import EvenkeelError
+from evenkeel.ledger import open_store
+from evenkeel.ledger.rows import Batch, RunRow
 from evenkeel.ledger.store import BadStore
+from evenkeel.model import RunId, RunState
+
+
+async def requested(url: str) -> str:
+    """The filled store, with a run that failed once more on request."""
+    await filled(url)
+    again = RunRow(
+        RunId(CLOSE[0], BEGAN + HOUR_S, "q0abcdef"), CLOSE[1], RunState.SUCCEEDED,
+        job="close-29453820-q0abcdef", created=MARK + 0.5, started=MARK + 1, finished=MARK + 4,
+        request="close-again", requested_by="ann",
+    )  # fmt: skip
+    store = await open_store(url)
+    await store.write(Batch(MARK, (again,)), term=await store.take_term())
+    await store.close()
+    return url
 
 
 @pytest.fixture(scope="module")
@@ -92,7 +109,7 @@ def test_people_get_a_table(url: str) -> None:
     lines = run("--store", url, "close").stdout.splitlines()
 
     assert [line.split() for line in lines] == [
-        ["DUE", "SCHEDULE", "STATE", "REASON", "ATTEMPT", "LATE", "LASTED", "JOB"],
+        ["DUE", "SCHEDULE", "STATE", "REASON", "ATTEMPT", "LATE", "LASTED", "JOB", "REQUEST"],
         *([rfc3339.show(MARK + 1), "bank/close", "suspended,", "goes", "on"],),
         *(
             [
@@ -114,6 +131,20 @@ def test_people_get_a_table(url: str) -> None:
     ]
     columns = {line.index("bank/close") for line in lines[1:]}
     assert columns == {lines[0].index("SCHEDULE")}
+
+
+def test_runs_that_a_request_asked_for_name_it(tmp_path: Path) -> None:
+    url = asyncio.run(requested(f"sqlite://{tmp_path}/evenkeel.db"))
+    title, line = run("--store", url, "--request", "close-again").stdout.splitlines()
+
+    assert title.split()[-2:] == ["JOB", "REQUEST"]
+    assert line.split()[-2:] == ["close-29453820-q0abcdef", "close-again"]
+    assert line.index("close-again") == title.index("REQUEST")
+    assert line.split()[3:5] == ["1", "3s"], "it is hours after its due time, and not late"
+    (found,) = rows("--store", url, "--request", "close-again")
+    assert (found["request"], found["requestedBy"]) == ("close-again", "ann")
+    assert found["latenessSeconds"] is None
+    assert run("--store", url, "--request", "other").stderr == "no run matches\n"
 
 
 def test_a_range_is_a_line_in_words(url: str) -> None:

@@ -106,6 +106,20 @@ def test_all_mistakes_of_an_object_are_told_each_once() -> None:
     ]
 
 
+def test_mistakes_in_the_entries_of_a_list_are_told_at_their_place() -> None:
+    parameters = [
+        {"name": "DAY", "valu": "1"},
+        {"name": "REGION", "value": "mars", "enum": ["eu", "us"]},
+        {"name": "LIMIT", "value": 5},
+    ]
+    assert said({**GOOD, "spec": {**GOOD["spec"], "parameters": parameters}}) == [
+        "spec.parameters[0].valu: is not a field of a ScheduledJob; did you mean value?",
+        "spec.parameters[1]: value must be one of the values in enum: a run by schedule gets it",
+        "spec.parameters[2].value: must be a string; without quotes YAML reads it as a number: put "
+        "it in quotes",
+    ]
+
+
 TWO_RULES = """
 apiVersion: evenkeel.dev/v1alpha1
 kind: ScheduledJob
@@ -215,7 +229,24 @@ KINDS = [
     ("batch/v1", "ScheduledJob", "apiVersion: batch/v1 has no ScheduledJob; write evenkeel.dev/v1"),
     ("evenkeel.io/v1", "ScheduledJob", "apiVersion: evenkeel.io/v1 has no ScheduledJob; write ev"),
     ("evenkeel.dev/v2", "ScheduledJob", "apiVersion: evenkeel.dev/v2 is not known; write evenk"),
-    ("evenkeel.dev/v1alpha1", "ScheduleJob", "kind: ScheduleJob is not a kind of evenkeel.dev"),
+    (
+        "evenkeel.dev/v1alpha1",
+        "ScheduleJob",
+        "kind: ScheduleJob is not a kind of evenkeel.dev; write ScheduledJob",
+    ),
+    (
+        "evenkeel.dev/v1alpha1",
+        "RunRequests",
+        "kind: RunRequests is not a kind of evenkeel.dev; write RunRequest",
+    ),
+    (
+        "evenkeel.dev/v1alpha1",
+        "Backfill",
+        "kind: Backfill is not a kind of evenkeel.dev; write ScheduledJob or RunRequest",
+    ),
+    ("evenkeel.dev/v1", "RunRequest", "apiVersion: evenkeel.dev/v1 is not known; write evenkeel"),
+    ("batch/v1", "RunRequest", "apiVersion: batch/v1 has no RunRequest; write evenkeel.dev/v1al"),
+    (None, "RunRequest", "apiVersion: is required; write evenkeel.dev/v1alpha1"),
     ("batch/v1", "Cronjob", "kind: Cronjob is not a kind of batch/v1; did you mean CronJob?"),
     (None, "CronJob", "apiVersion: is required; write batch/v1"),
     (None, "ScheduledJob", "apiVersion: is required; write evenkeel.dev/v1alpha1"),
@@ -225,7 +256,7 @@ KINDS = [
 
 
 @pytest.mark.parametrize(("version", "kind", "line"), KINDS)
-def test_what_was_meant_as_one_of_the_two_kinds_is_told(
+def test_what_was_meant_as_one_of_the_three_kinds_is_told(
     version: object, kind: object, line: str
 ) -> None:
     raw = {key: value for key, value in GOOD.items() if key not in ("apiVersion", "kind")}
@@ -241,6 +272,7 @@ def test_what_was_meant_as_one_of_the_two_kinds_is_told(
         ("batch/v1", "Job"),
         ("v1", "ConfigMap"),
         ("example.com/v1", "ScheduledJob"),
+        ("example.com/v1", "RunRequest"),
         ("batch.volcano.sh/v1", "CronJob"),
     ],
 )
