@@ -2,12 +2,12 @@
 
     kubectl apply
          |
-    kube/watch      kopf, in a thread and an asyncio loop of its own; kube/schedule_watch begins it
+    kube/watch      kopf, in a thread and an asyncio loop of its own; kube/resource_watch begins it
     kube/listener   reads the object, in kopf's thread
-         | ScheduleSeen, ScheduleGone         (from here on: one thread, one asyncio loop)
+         | ScheduleSeen, RequestSeen, ...     (from here on: one thread, one asyncio loop)
          |
     core/inbox   <-- JobSeen, JobGone ----- kube/jobs    lists and watches Jobs
-         |       <-- SchedulesListed ------ kube/pruner  lists ScheduledJobs every ten minutes
+         |       <-- SchedulesListed, ... - kube/pruner  lists our objects every ten minutes
          |       <-- CreateResult, ... ---- kube/launcher, kube/status_sync, kube/errands
          |
     core/scheduler  State + step(now) -> effects
@@ -17,8 +17,8 @@
          |  each asks kube/gate and kube/places whether it may send       |
     kube/api        the API server: kube/client, or the simulator's    ledger/store
 
-`_carry_out` below is the whole list of what the scheduler can want. `process` adds what an operator
-needs around it: credentials, kopf's thread, probes, signals.
+`carry_out` is the whole list of what the scheduler can want. `process` adds what an operator needs
+around it: credentials, kopf's thread, probes, signals.
 """
 
 import asyncio
@@ -27,9 +27,10 @@ from collections.abc import Callable
 from typing import Any
 
 from evenkeel import clock as clocks
-from evenkeel import gauges, run_lines
+from evenkeel import gauges
+from evenkeel.carry_out import CarryOut
 from evenkeel.clock import Clock
-from evenkeel.core import effects
+from evenkeel.core.effects import Launch
 from evenkeel.core.messages import Ask, JobsSilent, Message
 from evenkeel.core.scheduler import Scheduler
 from evenkeel.errors import Busy
@@ -40,6 +41,8 @@ from evenkeel.kube.gate import Gate
 from evenkeel.kube.jobs import jobs_reflectors
 from evenkeel.kube.launcher import Launcher
 from evenkeel.kube.pruner import Pruner
+from evenkeel.kube.request_errands import RequestErrands
+from evenkeel.kube.resources import REQUESTS
 from evenkeel.kube.status_sync import StatusSync
 from evenkeel.ledger.minutes import Picture
 from evenkeel.ledger.sync import LedgerSync, OpenStore
@@ -100,7 +103,7 @@ class Operator:
             inbox,
             clock,
             in_flight=settings.creates_in_flight,
-            announce=lambda uid, revision: self.status_sync.write_now(uid, revision),
+            announce=self._announce,
             strict=settings.strict_templates,
             gate=gate,
             count=metrics.create_answered,
@@ -123,6 +126,20 @@ class Operator:
             count=metrics.status_answered,
             complain=self._complain,
         )
+        self.request_sync = StatusSync(
+            api,
+            inbox,
+            clock,
+            self.scheduler.request_document,
+            resource=REQUESTS,
+            in_flight=settings.status_in_flight,
+            busy=busy,
+            namespace=self.scheduler.request_namespace,
+            gate=gate,
+            version=self.scheduler.request_version,
+            count=metrics.status_answered,
+            complain=self._complain,
+        )
         self.errands = Errands(
             api,
             inbox,
@@ -132,6 +149,9 @@ class Operator:
             min_interval_s=settings.min_interval_s,
             strict=settings.strict_templates,
             fail=self.fail,
+        )
+        self.request_errands = RequestErrands(
+            api, inbox, clock, busy=busy, gate=gate, fail=self.fail
         )
         self.events = Events(api, clock, busy=busy, gate=gate, dropped=metrics.events_dropped.inc)
         self.jobs = jobs_reflectors(
@@ -152,11 +172,18 @@ class Operator:
             complain=self._complain,
             ready=lambda: self.scheduler.ready,
         )
-        self.loop = Loop(
-            self.scheduler,
-            clock,
-            self._carry_out,
-            observe_step=metrics.stepped,
+        self.request_pruner = Pruner(
+            api,
+            inbox,
+            resource=REQUESTS,
+            clock=clock,
+            known=self.scheduler.state.knows_request,
+            known_count=self.scheduler.state.count_known_requests,
+            namespaces=settings.namespaces,
+            every_s=settings.prune_s,
+            complain=self._complain,
+            # The scheduler keeps Jobs aside that may be those of a request which is not known yet.
+            ready=lambda: self.scheduler.ready and not self.request_pruner.unseen,
         )
         self.schedule_metrics = ScheduleMetrics(
             self.scheduler.state, metrics, clock, settings.metrics_schedules
@@ -173,11 +200,22 @@ class Operator:
             picture=self._minute,
             observe=metrics.observed,
         )
+        self._carry_out = CarryOut(
+            launcher=self.launcher,
+            status_sync=self.status_sync,
+            request_sync=self.request_sync,
+            errands=self.errands,
+            request_errands=self.request_errands,
+            events=self.events,
+            ledger=self.ledger,
+            metrics=metrics,
+        )
+        self.loop = Loop(self.scheduler, clock, self._carry_out, observe_step=metrics.stepped)
         gauges.register_scheduler(metrics, self.scheduler, self.schedule_metrics)
         gauges.register_writers(
             metrics,
             launcher=self.launcher,
-            status_sync=self.status_sync,
+            status_syncs=(self.status_sync, self.request_sync),
             events=self.events,
             ledger=self.ledger,
         )
@@ -199,7 +237,9 @@ class Operator:
             "scheduler": self.scheduler.sizes(),
             "launcher": self.launcher.sizes(),
             "status sync": self.status_sync.sizes(),
+            "request status sync": self.request_sync.sizes(),
             "errands": self.errands.sizes(),
+            "request errands": self.request_errands.sizes(),
             "events": self.events.sizes(),
             "ledger": self.ledger.sizes(),
         }
@@ -234,7 +274,9 @@ class Operator:
             for work in (
                 *(reflector.run() for reflector in self.jobs),
                 self.pruner.run(),
+                self.request_pruner.run(),
                 self.status_sync.run(),
+                self.request_sync.run(),
                 self.events.run(),
                 self.ledger.run(),
                 self._listen_to_watches(),
@@ -272,8 +314,10 @@ class Operator:
                 self._carry_out(effect)
             await asyncio.wait([finishing], timeout=0.02)
         finishing.result()
-        unwritten, _ = await asyncio.gather(
+        self.request_errands.stop()
+        *unwritten, _ = await asyncio.gather(
             self.status_sync.flush(within_s=WRITES_END_S),
+            self.request_sync.flush(within_s=WRITES_END_S),
             self.errands.finish(within_s=WRITES_END_S),
         )
         while len(scheduler.inbox):  # the ledger is told what these statuses tell of
@@ -285,12 +329,12 @@ class Operator:
             for entry in scheduler.state.entries.values()
             for run in entry.runs.values()
         )
-        if unwritten or unanswered or rows:
+        if any(unwritten) or unanswered or rows:
             # No harm, but whoever reads these statuses meanwhile should know that they are old.
             log(
                 "left to the next process",
                 level="warning",
-                statuses=unwritten,
+                statuses=sum(unwritten),
                 creates=unanswered,
                 ledger_rows=rows,
             )
@@ -330,66 +374,12 @@ class Operator:
         self.metrics.counts.became_ready()
         log("ready", schedules=len(self.scheduler.state.entries))
 
-    def _carry_out(self, effect: effects.Effect) -> None:
-        """What the scheduler wants, done."""
-        match effect:
-            case effects.Prepare():
-                self.launcher.prepare(effect)
-            case effects.Launch():
-                self.launcher.launch(effect)
-            case effects.Withdraw():
-                self.launcher.withdraw(effect)
-            case effects.DeleteJob():
-                self.errands.delete_job(effect)
-            case effects.FindJob():
-                self.errands.find_job(effect)
-            case effects.LookAtPods():
-                self.errands.look_at_pods(effect)
-            case effects.CheckTemplate():
-                self.errands.check_template(effect)
-            case effects.ConfirmTime():
-                self.errands.confirm_time(effect)
-            case effects.WriteStatus(uid=uid, awaited=awaited):
-                self.status_sync.dirty(uid, awaited=awaited)
-            case effects.Forget(uid=uid):
-                self.status_sync.forget(uid)
-                self.errands.forget(uid)
-            case effects.ReadSchedule():
-                self.errands.read_schedule(effect)
-            case effects.RunBegan():
-                self.ledger.take(effect)
-                run_lines.began(effect)
-            case effects.RunEnded(key=key, state=state, reason=reason):
-                self.ledger.take(effect)
-                self.metrics.ended(_namespace(key), state, reason, 1)
-                run_lines.ended(effect)
-            case effects.SpanEnded(key=key, state=state, reason=reason, count=count):
-                self.ledger.take(effect)
-                self.metrics.ended(_namespace(key), state, reason, count)
-                run_lines.span_ended(effect)
-            case (
-                effects.ScheduleKnown()
-                | effects.TimingBegan()
-                | effects.RunWaits()
-                | effects.SpanOpened()
-                | effects.SpanClosed()
-                | effects.StatusTold()
-                | effects.ScheduleEnded()
-                | effects.AskLedger()
-            ):
-                self.ledger.take(effect)
-            case effects.Observed(metric=metric, value=value):
-                self.metrics.observed(metric, value)
-            case effects.RunDelayed(delay_s=delay_s, cause=cause):
-                self.metrics.delayed(delay_s, cause)
-            case effects.KubeEvent():
-                self.events.tell(effect)
-            case effects.Log(level=level, event=event, fields=fields):
-                log(event, level=level, **fields)
-            case effects.Answer(ask=ask, value=value):
-                assert isinstance(ask, asyncio.Future)
-                if not ask.done():
-                    ask.set_result(value)
+    async def _announce(self, launch: Launch) -> bool:
+        """Store the status that names a run before its create: that of its request, if it has
+        one."""
+        if launch.request is not None:
+            return await self.request_sync.write_now(launch.request.uid, launch.announced)
+        return await self.status_sync.write_now(launch.schedule.uid, launch.announced)
 
     def _complain(self, what: str, sentence: str) -> None:
         """Say what does not work, without saying it a thousand times."""
@@ -410,6 +400,7 @@ class Operator:
             exists=lambda uid: state.knows(uid) > 0,
             schedules=lambda: tuple(state.entries),
             launched=scheduler.launched,
+            requests=scheduler.request_kinds,
             ready=lambda: scheduler.ready,
         )
 
@@ -422,7 +413,3 @@ class Operator:
             active=state.census.running,
             index_runs=state.statistics.index_runs,
         )
-
-
-def _namespace(key: str) -> str:
-    return key.partition("/")[0]

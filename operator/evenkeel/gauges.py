@@ -21,6 +21,9 @@ def register_scheduler(metrics: Metrics, scheduler: Scheduler, named: ScheduleMe
     """What the scheduler keeps."""
     gauge, state = metrics.gauge, scheduler.state
     metrics.gauges("evenkeel_schedules", "Schedules by state", "state", state.schedules_by_state)
+    metrics.gauges(
+        "evenkeel_requests", "RunRequests by state", "state", scheduler.requests_by_state
+    )
     gauge(
         "evenkeel_schedule_metrics_left_out",
         "1 where there are too many schedules for metrics that name them",
@@ -44,23 +47,27 @@ def register_writers(
     metrics: Metrics,
     *,
     launcher: Launcher,
-    status_sync: StatusSync,
+    status_syncs: Sequence[StatusSync],
     events: Events,
     ledger: LedgerSync,
 ) -> None:
     """What waits to be written."""
     gauge = metrics.gauge
     gauge("evenkeel_creates_in_flight", "Creates under way", lambda: launcher.creating)
-    gauge("evenkeel_status_waiting", "Statuses not yet written", lambda: status_sync.waiting)
+    gauge(
+        "evenkeel_status_waiting",
+        "Statuses not yet written",
+        lambda: sum(sync.waiting for sync in status_syncs),
+    )
     gauge(
         "evenkeel_status_failing",
         "Statuses whose last write failed",
-        lambda: status_sync.failing,
+        lambda: sum(sync.failing for sync in status_syncs),
     )
     gauge(
         "evenkeel_status_oldest_seconds",
         "Since the oldest change that no stored status tells of",
-        lambda: status_sync.oldest_s,
+        lambda: max(sync.oldest_s for sync in status_syncs),
     )
     gauge("evenkeel_events_waiting", "Events not yet sent", lambda: events.waiting)
     gauge("evenkeel_ledger_waiting_rows", "Rows not yet written", lambda: ledger.waiting)

@@ -23,9 +23,9 @@ from evenkeel.core.messages import ResourceRemoved
 from evenkeel.kube import credentials
 from evenkeel.kube.client import KubeClient
 from evenkeel.kube.crd_schema import CrdSchema
-from evenkeel.kube.listener import ScheduleListener
+from evenkeel.kube.listener import RequestListener, ScheduleListener
+from evenkeel.kube.resource_watch import ResourceWatch, Watched
 from evenkeel.kube.reviews import Reviews
-from evenkeel.kube.schedule_watch import ScheduleWatch
 from evenkeel.kube.surroundings import check_surroundings
 from evenkeel.ledger import open_store, where
 from evenkeel.ledger.first_try import FirstTry
@@ -59,10 +59,11 @@ async def _measure_lag(clock: Clock, observe: Callable[[float], None]) -> None:
         observe(max(0.0, clock.monotonic() - expected))
 
 
-def _signs(operator: Operator | None, api: KubeClient, watch: ScheduleWatch) -> Signs:
+def _signs(operator: Operator | None, api: KubeClient, watch: ResourceWatch) -> Signs:
     if operator is None:
         return Signs(listed=False, idle_s=0.0, installed=watch.installed)
-    behind = operator.status_sync.behind(BEHIND_S) | operator.events.behind(BEHIND_S)
+    writers = (operator.status_sync, operator.request_sync, operator.events)
+    behind = set[str]().union(*(writer.behind(BEHIND_S) for writer in writers))
     return Signs(
         listed=operator.scheduler.ready,
         idle_s=operator.clock.monotonic() - operator.loop.stepped_at,
@@ -122,14 +123,14 @@ async def operating(kubeconfig: Path | None, settings: Settings) -> AsyncIterato
             KubeClient(
                 load,
                 timeout_s=settings.request_timeout_s,
-                # The watch of each namespace keeps one connection.
+                # The watch of Jobs keeps one connection for each namespace.
                 connections=settings.creates_in_flight
-                + settings.status_in_flight
+                + 2 * settings.status_in_flight  # of schedules, and of requests
                 + len(settings.namespaces)
                 + MORE_CONNECTIONS,
             )
         )
-        metrics, watch = Metrics(monotonic=clock.monotonic), ScheduleWatch(api, load)
+        metrics, watch = Metrics(monotonic=clock.monotonic), ResourceWatch(api, load)
         reviews = Reviews(lambda: api.credentials, timeout_s=settings.request_timeout_s)
         stack.push_async_callback(reviews.close)
         access = Access(partial(_review, reviews), monotonic=clock.monotonic)
@@ -158,28 +159,12 @@ async def operating(kubeconfig: Path | None, settings: Settings) -> AsyncIterato
         operator = Operator(api, clock, settings, metrics, ledger, process=process)
         for sentence in settings.warnings():
             log("setting", level="warning", sentence=sentence)
-        inbox = operator.scheduler.inbox
-        listener = ScheduleListener(
-            inbox,
-            hand_over=asyncio.get_running_loop().call_soon_threadsafe,
-            min_interval_s=settings.min_interval_s,
-            namespaces=settings.namespaces,
-        )
-
-        def removed() -> None:
-            listener.forget_all()
-            inbox.hint("removed", ResourceRemoved())
-
-        operator.pruner.see = listener.see
-        operator.status_sync.seen_version = listener.version
         schema = CrdSchema(api)
         metrics.crd_schema_match.set_function(
             lambda: math.nan if schema.matches is None else float(schema.matches)
         )
         metrics.schedules_watch_silence_s.set_function(lambda: watch.silence_s)
-        watching = asyncio.create_task(
-            watch.run(served, listener.see, removed=removed, returned=operator.pruner.list_soon)
-        )
+        watching = asyncio.create_task(watch.run(served, *_watched(operator, settings)))
         watching.add_done_callback(partial(_end, operator))
         running = asyncio.create_task(operator.run())
         beside = [
@@ -195,8 +180,37 @@ async def operating(kubeconfig: Path | None, settings: Settings) -> AsyncIterato
             await asyncio.gather(running, *beside, return_exceptions=True)
 
 
+def _watched(operator: Operator, settings: Settings) -> tuple[Watched, Watched]:
+    """Who is told of ScheduledJobs, and who of RunRequests."""
+    inbox, hand_over = operator.scheduler.inbox, asyncio.get_running_loop().call_soon_threadsafe
+    schedules = ScheduleListener(
+        inbox,
+        hand_over=hand_over,
+        min_interval_s=settings.min_interval_s,
+        namespaces=settings.namespaces,
+    )
+    requests = RequestListener(inbox, hand_over=hand_over, namespaces=settings.namespaces)
+
+    def schedules_removed() -> None:
+        schedules.forget_all()
+        inbox.hint("removed", ResourceRemoved())
+
+    def requests_removed() -> None:
+        requests.forget_all()
+        operator.request_pruner.list_soon()  # it finds none, and says so
+
+    operator.pruner.see = schedules.see
+    operator.status_sync.seen_version = schedules.version
+    operator.request_pruner.see = requests.see
+    operator.request_sync.seen_version = requests.version
+    return (
+        Watched(schedules.see, removed=schedules_removed, returned=operator.pruner.list_soon),
+        Watched(requests.see, removed=requests_removed, returned=operator.request_pruner.list_soon),
+    )
+
+
 def _end(operator: Operator, watching: asyncio.Task[None]) -> None:
-    """Without its watch of ScheduledJobs the operator would be blind."""
+    """Without its watch of our resources the operator would be blind."""
     if not watching.cancelled() and (error := watching.exception()) is not None:
         operator.fail(error)
 

@@ -20,7 +20,7 @@ from evenkeel.model import (
     WatchRestart,
     WriteOutcome,
 )
-from evenkeel.reasons import WHY_MISSED, WHY_SKIPPED, DelayCause, Reason
+from evenkeel.reasons import HOW_REQUESTS_END, WHY_MISSED, WHY_SKIPPED, DelayCause, Reason
 from evenkeel.web.metrics import PLACEMENTS, Metrics
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -30,6 +30,8 @@ LABELS: dict[str, tuple[str, Iterable[str]]] = {
     "evenkeel_runs_skipped": ("reason", WHY_SKIPPED),
     "evenkeel_runs_missed": ("reason", WHY_MISSED),
     "evenkeel_run_delay_seconds": ("cause", DelayCause),
+    "evenkeel_requests_ended": ("reason", HOW_REQUESTS_END),
+    "evenkeel_requested_runs": ("state", ENDED),
     "evenkeel_creates": ("verdict", Verdict),
     "evenkeel_status_writes": ("outcome", WriteOutcome),
     "evenkeel_watch_restarts": ("reason", WatchRestart),

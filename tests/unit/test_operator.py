@@ -106,7 +106,7 @@ def no_cluster(monkeypatch):
 
     monkeypatch.setattr(evenkeel.process, "KubeClient", client)
     monkeypatch.setattr(evenkeel.process, "check_surroundings", fine)
-    monkeypatch.setattr(evenkeel.process, "ScheduleWatch", NoWatch)
+    monkeypatch.setattr(evenkeel.process, "ResourceWatch", NoWatch)
     monkeypatch.setattr(evenkeel.process, "HealthServer", KnownServer)
     monkeypatch.setattr(evenkeel.process, "SystemClock", ClockAhead)
     monkeypatch.setattr(ClockAhead, "ahead_s", 0.0)

@@ -15,7 +15,15 @@ from tests.unit.test_operator import Silent
 import evenkeel.process
 from evenkeel.app import Operator
 from evenkeel.model import RunState
-from evenkeel.reasons import ConditionReason, ConditionType, DelayCause, EventReason, Reason
+from evenkeel.reasons import (
+    ConditionReason,
+    ConditionType,
+    DelayCause,
+    EventReason,
+    Reason,
+    RequestCondition,
+    RequestReason,
+)
 from evenkeel.settings import Settings
 from evenkeel.web.schedule_text import FAMILIES
 
@@ -27,6 +35,8 @@ TABLES: dict[tuple[str, str], type[StrEnum]] = {
     ("status.md", "Conditions"): ConditionType,
     ("status.md", "Events"): EventReason,
     ("metrics.md", "Causes of delay"): DelayCause,
+    ("requests.md", "Conditions of a request"): RequestCondition,
+    ("requests.md", "Reasons of a request"): RequestReason,
 }
 
 
@@ -102,7 +112,10 @@ def series_of_table(page: str, heading: str) -> list[str]:
     return [name for row in rows for name in re.findall(r"`([^`]+)`", row)]
 
 
-@pytest.mark.parametrize("words", [Reason, ConditionReason, EventReason, ConditionType])
+@pytest.mark.parametrize(
+    "words",
+    [Reason, ConditionReason, EventReason, ConditionType, RequestCondition, RequestReason],
+)
 def test_every_word_is_used_somewhere(words: type[StrEnum]) -> None:
     root = Path(__file__).parents[2] / "operator" / "evenkeel"
     code = "".join(

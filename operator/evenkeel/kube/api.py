@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 import orjson
 
-from evenkeel.resource.names import API_VERSION, PLURAL
+from evenkeel.resource.names import API_VERSION, PLURAL, REQUEST_PLURAL
 
 JSON = "application/json"
 MERGE_PATCH = "application/merge-patch+json"
@@ -18,7 +18,7 @@ UNCOMPRESSED = {"Accept-Encoding": "identity"}
 """For all requests: compressing takes the API server longer than the network saves, and reading
 what is compressed took a tenth of our start."""
 
-SCHEDULES = f"/apis/{API_VERSION}"
+OURS = f"/apis/{API_VERSION}"
 JOBS = "/apis/batch/v1"
 
 
@@ -168,7 +168,17 @@ def field_validation(strict: bool) -> dict[str, str]:
 
 def schedules_path(ns: str = "", name: str = "") -> str:
     """The ScheduledJobs of the cluster, those of a namespace, or one of them."""
-    return _path(SCHEDULES, ns, PLURAL, name)
+    return resource_path(PLURAL, ns, name)
+
+
+def requests_path(ns: str = "", name: str = "") -> str:
+    """The RunRequests of the cluster, those of a namespace, or one of them."""
+    return resource_path(REQUEST_PLURAL, ns, name)
+
+
+def resource_path(plural: str, ns: str = "", name: str = "") -> str:
+    """The objects of one of our resources in the cluster, those of a namespace, or one of them."""
+    return _path(OURS, ns, plural, name)
 
 
 def _path(group: str, ns: str, resource: str, name: str) -> str:

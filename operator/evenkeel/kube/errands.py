@@ -8,7 +8,6 @@ deleted.
 """
 
 import asyncio
-from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
@@ -37,16 +36,15 @@ from evenkeel.core.messages import (
 )
 from evenkeel.kube.api import (
     Api,
-    NoAnswer,
-    NotSent,
     Reply,
     field_validation,
     jobs_path,
     schedules_path,
 )
+from evenkeel.kube.calls import PATIENCE_S, Calls
 from evenkeel.kube.gate import Gate
 from evenkeel.kube.places import Places
-from evenkeel.kube.tasks import Fail, Tasks, reraise
+from evenkeel.kube.tasks import Busy, Fail, Tasks, reraise
 from evenkeel.log import log
 from evenkeel.model import JobFact, JobState, RunId, Schedule
 from evenkeel.reasons import ConditionReason, Reason
@@ -66,9 +64,6 @@ LONGEST_PAUSE_S = 30.0
 DELETE_TRIES = 20
 """Tries for some eight minutes. After that something keeps the Job, and a person must look."""
 
-PATIENCE_S = 20.0
-"""So long errands wait for creates to be sent."""
-
 DELETE_PATIENCE_S = 1.0
 """So long a deletion waits that history does not ask for: what Replace has cancelled runs beside
 its successor until then."""
@@ -79,15 +74,10 @@ HISTORY = "history"
 PAGE = 500
 """Jobs a page, when those of one schedule are listed."""
 
-BUSY_PAUSE_S = 0.05
-
 WHAT = "errands"
 
-IN_FLIGHT, KEPT, STUCK, OLD_IN_ALL = 6, 2, 2, 16
-"""See `Places`: of all but dry runs."""
-
 DRY_RUNS, OLD_DRY_RUNS = 2, 8
-"""Of dry runs, and one at a time of a namespace."""
+"""See `Places`: of dry runs, and one at a time of a namespace."""
 
 UNREADABLE = (
     "the operator may not list Pods, so it cannot tell why a Job waits or failed: it needs the "
@@ -107,23 +97,20 @@ class Errands:
         inbox: Inbox,
         clock: Clock,
         *,
-        busy: Callable[[], bool],
+        busy: Busy,
         gate: Gate | None = None,
         min_interval_s: int = 10,
         strict: bool = True,
         fail: Fail = reraise,
     ) -> None:
-        self._api = api
+        self._calls = Calls(api, clock, what=WHAT, busy=busy, gate=gate)
         self._min_interval_s = min_interval_s
         self._validation = field_validation(strict)
         self._inbox = inbox
         self._clock = clock
-        self._busy = busy
         self._decided = Tasks(fail)
         """Calls that end something: a shutdown waits for them."""
         self._checks = Tasks(fail)
-        self._gate = gate or Gate(clock)
-        self._places = Places(IN_FLIGHT, kept=KEPT, stuck=STUCK, old_in_all=OLD_IN_ALL)
         self._dry_runs = Places(DRY_RUNS, kept=0, stuck=1, each=1, old_in_all=OLD_DRY_RUNS)
         self._finding: set[FindJob] = set()
         self._wanted_template: dict[str, str] = {}
@@ -183,30 +170,6 @@ class Errands:
         self._checks.cancel()
         await self._decided.finish(within_s=within_s)
 
-    async def _call(
-        self,
-        ns: str,
-        verb: str,
-        path: str,
-        *,
-        patience_s: float = PATIENCE_S,
-        places: Places | None = None,
-        **more: Any,
-    ) -> Reply | None:
-        """One call to a namespace, after creates that wait; None: no answer."""
-        patience = self._clock.monotonic() + patience_s
-        while self._busy() and self._clock.monotonic() < patience:
-            await clock.sleep(BUSY_PAUSE_S)
-        while closed_s := self._gate.closed_s(WHAT, ns):
-            await clock.sleep(closed_s)
-        try:
-            async with (places or self._places).hold(ns):
-                reply = await self._api.call(verb, path, **more)
-        except (NotSent, NoAnswer):
-            return None
-        self._gate.heed(WHAT, ns, reply)
-        return reply
-
     async def _delete(self, effect: DeleteJob) -> None:
         options: dict[str, Any] = {
             "apiVersion": "v1",
@@ -218,7 +181,7 @@ class Errands:
         path, body = jobs_path(effect.ref.ns, effect.ref.name), orjson.dumps(options)
         patience_s = PATIENCE_S if effect.why == HISTORY else DELETE_PATIENCE_S
         async for _ in clock.tries(FIRST_PAUSE_S, LONGEST_PAUSE_S, count=DELETE_TRIES):
-            reply = await self._call(
+            reply = await self._calls.call(
                 effect.ref.ns, "DELETE", path, body=body, patience_s=patience_s
             )
             done = reply is not None and (reply.ok or reply.status == 409 or reply.absent)
@@ -235,7 +198,7 @@ class Errands:
     async def _find_out(self, effect: FindJob) -> None:
         path = jobs_path(effect.ref.ns, effect.ref.name)
         async for _ in clock.tries(FIRST_PAUSE_S, LONGEST_PAUSE_S):
-            reply = await self._call(effect.ref.ns, "GET", path)
+            reply = await self._calls.call(effect.ref.ns, "GET", path)
             fact = _read(effect, reply.json()) if reply is not None and reply.ok else None
             if reply is not None and fact is not None and fact.run == effect.run:
                 # Not under the Job's uid: what the watch has just told may be newer, and would be
@@ -278,7 +241,7 @@ class Errands:
         params = {**selector, "limit": "50"}
         async for _ in clock.tries(FIRST_PAUSE_S, LONGEST_PAUSE_S):
             while (
-                reply := await self._call(effect.ref.ns, "GET", path, params=params)
+                reply := await self._calls.call(effect.ref.ns, "GET", path, params=params)
             ) and reply.ok:
                 page = reply.json()
                 metadata = page.get("metadata") or {}
@@ -297,7 +260,7 @@ class Errands:
 
     async def _refusal_of_pods(self, effect: LookAtPods) -> str:
         """The Job controller's own sentence: quota, Pod Security, a missing ServiceAccount."""
-        reply = await self._call(
+        reply = await self._calls.call(
             effect.ref.ns,
             "GET",
             f"/api/v1/namespaces/{effect.ref.ns}/events",
@@ -314,7 +277,7 @@ class Errands:
     async def _read(self, effect: ReadSchedule) -> None:
         async for _ in clock.tries(FIRST_PAUSE_S, LONGEST_PAUSE_S):
             path = schedules_path(effect.ns, effect.name)
-            found = await self._call(effect.ns, "GET", path)
+            found = await self._calls.call(effect.ns, "GET", path)
             if found is None or not (found.ok or found.absent) or not found.from_api_server:
                 continue
             raw = found.json() if found.ok else {}
@@ -335,7 +298,7 @@ class Errands:
         params = {"labelSelector": f"{LABEL_UID}={effect.uid}", "limit": str(PAGE)}
         facts: list[JobFact] = []
         while True:
-            reply = await self._call(effect.ns, "GET", jobs_path(effect.ns), params=params)
+            reply = await self._calls.call(effect.ns, "GET", jobs_path(effect.ns), params=params)
             if reply is None or not reply.ok:
                 return None
             page = reply.json()
@@ -353,7 +316,7 @@ class Errands:
         while waiting := self._waiting_for(ns, template_hash):
             await self._my_turn()
             run = RunId(waiting[0].uid, _FAR)
-            reply = await self._call(
+            reply = await self._calls.call(
                 ns,
                 "POST",
                 jobs_path(ns),
@@ -389,7 +352,7 @@ class Errands:
         await clock.sleep(turn - now)
 
     async def _ask_time(self) -> None:
-        reply = await self._call("", "GET", "/version")
+        reply = await self._calls.call("", "GET", "/version")
         said = reply.server_time if reply is not None else None
         if said is not None:  # else it is asked again in a few seconds
             await self._report(TimeConfirmed(said))

@@ -1,6 +1,6 @@
-"""Kubernetes Events on ScheduledJobs: for people, so few, short, and never in the way.
+"""Kubernetes Events on our objects: for people, so few, short, and never in the way.
 
-Of one reason on one schedule a Normal Event is sent once a minute at most, and counts those that
+Of one reason on one object a Normal Event is sent once a minute at most, and counts those that
 were not sent; Warnings within a minute are one Event with a count. Namespaces take turns. What
 exceeds the queue, and what the API server does not take, is dropped and counted: the status holds
 the truth.
@@ -20,7 +20,7 @@ from evenkeel.core.effects import KubeEvent
 from evenkeel.kube.api import JSON, MERGE_PATCH, Api, NoAnswer, NotSent
 from evenkeel.kube.gate import Gate
 from evenkeel.kube.places import Place, Places
-from evenkeel.resource.names import API_VERSION, KIND
+from evenkeel.resource.names import API_VERSION
 
 QUEUE_LIMIT = 2_000
 """Waiting Events; in a herd more than that would be old news when they were sent."""
@@ -59,7 +59,7 @@ WHAT = "events"
 
 @dataclass(slots=True)
 class _Series:
-    """The Events of one reason on one schedule."""
+    """The Events of one reason on one object."""
 
     told_at: float
     """When one was queued last."""
@@ -266,7 +266,7 @@ def _event(event: KubeEvent, name: str, now: int, count: int) -> dict[str, objec
         "metadata": {"name": name, "namespace": event.ns},
         "involvedObject": {
             "apiVersion": API_VERSION,
-            "kind": KIND,
+            "kind": event.kind,
             "namespace": event.ns,
             "name": event.name,
             "uid": event.uid,

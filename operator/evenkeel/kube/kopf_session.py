@@ -2,8 +2,8 @@
 
 Kopf calls this module, in its own thread. Requests that kopf would repeat without a pause are
 slowed down here: a watch that ends at once, a list after a 410, a login after a 401. Where
-discovery does not name our resource, as for a moment after its CRD was applied, kopf goes on
-without ever asking for it: `ask_for_schedules` tells.
+discovery does not name one of our resources, as for a moment after its CRD was applied, kopf goes
+on without ever asking for it: `ask_for_all` tells.
 """
 
 import asyncio
@@ -18,15 +18,15 @@ import yarl
 
 from evenkeel import clock
 from evenkeel.errors import EvenkeelError
-from evenkeel.kube.api import DEEPEST, UNCOMPRESSED, load_json, schedules_path, shallow
+from evenkeel.kube.api import DEEPEST, UNCOMPRESSED, load_json, resource_path, shallow
 from evenkeel.kube.credentials import NO_TOKEN, Credentials
 from evenkeel.kube.daemon_worker import DaemonWorker
 from evenkeel.log import log
 from evenkeel.resource.names import PLURAL
 
 ASKS_WITHIN_S = 30.0
-"""How long kopf may send nothing before it has asked for our resource. Between two tries of a
-request it pauses for 5 s."""
+"""How long kopf may send nothing before it has asked for one of our resources, and how long after
+that it may take to ask for the others. Between two tries of a request it pauses for 5 s."""
 
 PACE_S = 1.0
 """The least time between two lists of one path, or between two watches. Kopf alone sent 5,000 a
@@ -46,21 +46,32 @@ LOGIN_WITHIN_S = 30.0
 class KopfSessions:
     """Kopf asks for a new session after each 401."""
 
-    def __init__(self, load: Callable[[], Credentials], *, namespaces: tuple[str, ...]) -> None:
-        """`namespaces`: those that kopf watches; none: the whole cluster."""
+    def __init__(
+        self,
+        load: Callable[[], Credentials],
+        *,
+        namespaces: tuple[str, ...],
+        plurals: tuple[str, ...] = (PLURAL,),
+    ) -> None:
+        """`namespaces`: those that kopf watches; none: the whole cluster. `plurals`: of the
+        resources that it watches."""
         self._load = load
         self._worker = DaemonWorker()
         self._clock = clock.SystemClock()
         self._answered_m = dict.fromkeys(
-            map(schedules_path, namespaces or ("",)), self._clock.monotonic()
+            (resource_path(plural, ns) for plural in plurals for ns in namespaces or ("",)),
+            self._clock.monotonic(),
         )
         """By path: when the API server said anything to a list or watch of it, a refusal
         included."""
-        self._heard_m = self._clock.monotonic()
-        """When a list or a watch was granted, or a watch told something."""
-        self.not_found = False
-        """The last list or watch was answered with 404: kopf ends over it."""
-        self._asked_for_schedules = False
+        self._heard_m = dict.fromkeys(plurals, self._clock.monotonic())
+        """By resource: when a list or a watch was granted, or a watch told something."""
+        self.not_found = asyncio.Event()
+        """A list or watch was answered with 404: a resource is not served any more."""
+        self._unasked = set(plurals)
+        """Resources that kopf has not asked for yet."""
+        self._asked_at: float | None = None
+        """When it asked for the first of them."""
         self._next_at: dict[tuple[str, bool], float] = {}
         """When a path may be listed or watched again."""
         self._opened_at = float("-inf")
@@ -76,9 +87,9 @@ class KopfSessions:
 
     @property
     def silence_s(self) -> float:
-        """Since any watch was told something, if only that it may watch. A quiet one is opened
-        anew every 90 s."""
-        return self._clock.monotonic() - self._heard_m
+        """Since any watch was told something, if only that it may watch; of the resource of which
+        that is longest ago. A quiet watch is opened anew every 90 s."""
+        return self._clock.monotonic() - min(self._heard_m.values())
 
     async def open(self) -> kopf.AiohttpSession:
         """Log in."""
@@ -124,18 +135,21 @@ class KopfSessions:
         self._refused = min(self._refused + 1, 10)
         await clock.sleep(clock.jitter(pause_s))
 
-    async def ask_for_schedules(self) -> bool:
-        """True once kopf has asked for ScheduledJobs; False when it sends nothing more without
-        having done so."""
+    async def ask_for_all(self) -> bool:
+        """True once kopf has asked for each of the resources; False when it sends nothing more
+        without having done so. It asks for all of them at once, so where it has asked for one, no
+        other request of it counts."""
         self._ended_at = asyncio.get_running_loop().time()
-        while self._under_way or self._quiet_s() < ASKS_WITHIN_S:
+        while self._unasked:
+            may_ask = self._under_way and self._asked_at is None
+            if not may_ask and self._quiet_s() >= ASKS_WITHIN_S:
+                return False
             await clock.sleep(ASKS_WITHIN_S / 10)
-            if self._asked_for_schedules:
-                return True
-        return False
+        return True
 
     def _quiet_s(self) -> float:
-        return asyncio.get_running_loop().time() - self._ended_at
+        since = self._ended_at if self._asked_at is None else self._asked_at
+        return asyncio.get_running_loop().time() - since
 
     @contextmanager
     def _busy(self) -> Iterator[None]:
@@ -151,24 +165,32 @@ class KopfSessions:
     ) -> aiohttp.ClientResponse:
         """Send a request of kopf's, after the pause that it needs."""
         with self._busy():
-            if request.url.path.endswith(f"/{PLURAL}"):
-                self._asked_for_schedules = True
-                await self._pace(request.url)
-                response = await send(request)
-                self._hear(request.url.path, granted=response.ok)
-                self.not_found = response.status == 404
-                if isinstance(content := response.content, _ShallowLines):
-                    content.heard = partial(self._hear, request.url.path)
-                return response
-            return await send(request)
+            path = request.url.path
+            plural = path.rpartition("/")[2]
+            if plural not in self._heard_m:
+                return await send(request)
+            self._unasked.discard(plural)
+            if self._asked_at is None:
+                self._asked_at = asyncio.get_running_loop().time()
+            await self._pace(request.url)
+            response = await send(request)
+            self._hear(plural, path, granted=response.ok)
+            if response.status == 404:
+                # Kopf would fail over it, and its other watches might keep it from ending.
+                response.close()
+                self.not_found.set()
+                await asyncio.get_running_loop().create_future()
+            if isinstance(content := response.content, _ShallowLines):
+                content.heard = partial(self._hear, plural, path)
+            return response
 
-    def _hear(self, path: str, *, granted: bool = True) -> None:
+    def _hear(self, plural: str, path: str, *, granted: bool = True) -> None:
         now = self._clock.monotonic()
         for known in self._answered_m:
             if path.endswith(known):  # there may be more before it: a server behind a proxy
                 self._answered_m[known] = now
         if granted:
-            self._heard_m = now
+            self._heard_m[plural] = now
 
     async def _pace(self, url: yarl.URL) -> None:
         if "continue" in url.query:  # the next page of a list that goes on

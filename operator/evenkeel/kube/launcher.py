@@ -2,8 +2,9 @@
 it when the scheduler says so, and reports what the create proved.
 
 The scheduler decides when; the launcher only does it. Creates in flight are bounded, and
-namespaces take turns: see `Places` for a namespace whose creates hang, and `Gate` for a 429. The
-Job's name is the lock: a create that got no answer is read by name before anything else.
+namespaces take turns: see `Places` for a namespace whose creates hang, and `Gate` for a 429.
+Requested runs go behind scheduled ones. The Job's name is the lock: a create that got no answer is
+read by name before anything else.
 """
 
 import asyncio
@@ -15,28 +16,16 @@ from evenkeel import clock
 from evenkeel.clock import Clock
 from evenkeel.core.effects import Launch, Prepare, Withdraw
 from evenkeel.core.inbox import Inbox
-from evenkeel.core.lanes import Lanes
 from evenkeel.core.messages import CreateResult, PutBack, Unanswered
 from evenkeel.kube.api import Api, NoAnswer, NotSent, Reply, field_validation, jobs_path
 from evenkeel.kube.gate import Gate
-from evenkeel.kube.places import Place, Places
+from evenkeel.kube.launch_queue import FEW, WHAT, LaunchQueue
+from evenkeel.kube.places import Place
 from evenkeel.kube.tasks import Fail, Tasks, reraise
-from evenkeel.model import JobFact, JobRef, RunId, Schedule, Verdict
+from evenkeel.model import JobFact, JobRef, Request, RunId, Schedule, Verdict
 from evenkeel.reasons import ConditionReason as Why
 from evenkeel.resource.job import is_cron_jobs, job_name, marks_lost, read_job, render
 from evenkeel.resource.refusal import is_strict, refusal
-
-WHAT = "creates"
-
-KEPT, SHARE_KEPT = 8, 6
-"""So many creates more than `in_flight` are for namespaces that hold no place, or that part of
-`in_flight` where it is less."""
-
-STUCK = 4
-"""Creates of one namespace while none of them comes back."""
-
-OLD_IN_ALL = 96
-"""Creates older than a second of all namespaces: each holds a connection."""
 
 READ_AGAIN_S = (0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
 """Pauses between readings by name. The last one repeats: nothing else tells if there is a Job."""
@@ -47,9 +36,6 @@ UNCOUNTED = (Why.UNREACHABLE, Why.STATUS_NOT_WRITTEN, Why.NOT_CREATED)
 KEEP_WARM_S = 30.0
 """Connections that were used within this time are still open; see client.KEEP_ALIVE_S."""
 
-FEW = 8
-"""No more creates in flight than these are no herd."""
-
 RENDERED_AT_ONCE = 20
 """Bodies rendered before other tasks may run: ten thousand at once would take 0.4 s."""
 
@@ -58,8 +44,9 @@ WARM_PATH = "/version"
 
 
 class Launcher:
-    """Runs on the scheduler's loop. `count` is told each verdict with its duration. `strict`: a
-    Job with a field that the API server does not know is refused, and not created without it."""
+    """Runs on the scheduler's loop. `announce` stores the status that announces a launch. `count`
+    is told each verdict with its duration. `strict`: a Job with a field that the API server does
+    not know is refused, and not created without it."""
 
     def __init__(
         self,
@@ -68,7 +55,7 @@ class Launcher:
         clock: Clock,
         *,
         in_flight: int,
-        announce: Callable[[str, int], Awaitable[bool]],
+        announce: Callable[[Launch], Awaitable[bool]],
         strict: bool = True,
         gate: Gate | None = None,
         count: Callable[[Verdict, float | None], None] = lambda verdict, took_s: None,
@@ -81,23 +68,16 @@ class Launcher:
         self._announce = announce
         self._validation = field_validation(strict)
         self._count = count
-        self._to_render: dict[tuple[RunId, int], Schedule] = {}
+        self._to_render: dict[tuple[RunId, int], tuple[Schedule, Request | None]] = {}
         self._rendering = False
         self._bodies: dict[tuple[RunId, int], tuple[str, bytes]] = {}
-        self._lanes: Lanes[Launch] = Lanes()
         self._queued: set[tuple[RunId, int]] = set()
-        """No create of these was sent: they wait in their lanes, for the status that announces
+        """No create of these was sent: they wait for their turn, for the status that announces
         them, or for the end of this step."""
         self._unwanted: set[tuple[RunId, int]] = set()
         """Of these, those that were withdrawn."""
         self._gate = gate or Gate(clock)
-        self._places = Places(
-            in_flight,
-            kept=min(KEPT, in_flight // SHARE_KEPT),
-            stuck=STUCK,
-            old_in_all=OLD_IN_ALL,
-            freed=self._pump,
-        )
+        self._queue = LaunchQueue(in_flight, self._gate, freed=self._pump)
         self._opening: asyncio.TimerHandle | None = None
         self._creates = Tasks(fail)
         self._aside = Tasks(fail)
@@ -109,9 +89,8 @@ class Launcher:
 
     @property
     def busy(self) -> bool:
-        """Creates wait for others, or the last of many are under way: whoever could wait should.
-        Not those of a namespace that hangs or is told to pause: they may last for ever."""
-        return self._places.young > FEW or (bool(self._lanes) and self._places.full)
+        """See `LaunchQueue`."""
+        return self._queue.busy
 
     @property
     def creating(self) -> int:
@@ -122,7 +101,7 @@ class Launcher:
         """How many things are kept, by what they are."""
         return {
             "bodies": len(self._bodies) + len(self._to_render),
-            "creates that wait": len(self._lanes),
+            "creates that wait": len(self._queue),
             "creates in flight": len(self._creates),
             "withdrawn creates": len(self._unwanted),
         }
@@ -131,7 +110,7 @@ class Launcher:
 
     def prepare(self, effect: Prepare) -> None:
         """The run is due in a few seconds."""
-        self._to_render[effect.run, effect.attempt] = effect.schedule
+        self._to_render[effect.run, effect.attempt] = effect.schedule, effect.request
         if not self._rendering:
             self._rendering = True
             self._aside.spawn(self._render_ahead())
@@ -143,19 +122,12 @@ class Launcher:
 
     def launch(self, effect: Launch) -> None:
         """The instant has come."""
-        schedule = effect.schedule
         if self._stopping:
             self._put_back(effect.run, effect.attempt)
             return
         self._unwanted.discard((effect.run, effect.attempt))  # withdrawn once, and wanted again
         self._queued.add((effect.run, effect.attempt))
-        self._lanes.push(
-            effect,
-            ns=schedule.ns,
-            priority=schedule.priority,
-            due=effect.run.due,
-            name=schedule.name,
-        )
+        self._queue.push(effect)
         self._pump()
 
     def withdraw(self, effect: Withdraw) -> None:
@@ -170,8 +142,7 @@ class Launcher:
         self._stopping = True
         if self._opening is not None:
             self._opening.cancel()
-        while self._lanes:
-            effect = self._lanes.pop()
+        for effect in self._queue.take_all():
             self._put_back(effect.run, effect.attempt)
         await self._creates.finish(within_s=within_s)
         self._aside.cancel()
@@ -186,9 +157,9 @@ class Launcher:
         while self._to_render:
             for key in list(itertools.islice(self._to_render, RENDERED_AT_ONCE)):
                 run, attempt = key
-                schedule = self._to_render.pop(key)
+                schedule, request = self._to_render.pop(key)
                 name = job_name(schedule.name, run, attempt)
-                self._bodies[key] = name, render(schedule, run, attempt)
+                self._bodies[key] = name, render(schedule, run, attempt, request)
             await clock.sleep(0)
         self._rendering = False
 
@@ -199,7 +170,8 @@ class Launcher:
         if known is not None and (run, attempt) not in self._to_render:
             return known
         self._drop_body((run, attempt))
-        return job_name(schedule.name, run, attempt), render(schedule, run, attempt)
+        body = render(schedule, run, attempt, effect.request)
+        return job_name(schedule.name, run, attempt), body
 
     def _drop_body(self, key: tuple[RunId, int]) -> None:
         self._to_render.pop(key, None)
@@ -211,23 +183,15 @@ class Launcher:
         """Begin those that may be in flight."""
         if self._opening is not None:
             self._opening.cancel()
-        opens_s: list[float] = []
-
-        def may_begin(ns: str) -> bool:
-            if closed_s := self._gate.closed_s(WHAT, ns):
-                opens_s.append(closed_s)
-            return not closed_s and self._places.free_for(ns)
-
         while not self._stopping:
-            effect = self._lanes.pop_where(may_begin)
+            effect = self._queue.take()
             if effect is None:
                 break
-            if self._is_put_back(effect):
-                continue
-            place = self._places.take(effect.schedule.ns)
-            self._creates.spawn(self._orchestrate(effect, place))
-        if opens_s:
-            self._opening = asyncio.get_running_loop().call_later(min(opens_s), self._pump)
+            if not self._is_put_back(effect):
+                self._creates.spawn(self._orchestrate(effect, self._queue.places(effect)))
+        if self._queue.opens_s is not None:
+            loop = asyncio.get_running_loop()
+            self._opening = loop.call_later(self._queue.opens_s, self._pump)
 
     def _is_put_back(self, effect: Launch) -> bool:
         """Whether nothing is sent for it: it was withdrawn, or its time is over. A lane may be
@@ -242,17 +206,18 @@ class Launcher:
         self._put_back(*key)
         return True
 
-    async def _orchestrate(self, effect: Launch, place: Place) -> None:
+    async def _orchestrate(self, effect: Launch, places: list[Place]) -> None:
         answered = await self._create(effect)
         # Only here: creates are cancelled at the end of the process, when no other may begin.
-        place.give_back(answered=answered)
+        for place in places:
+            place.give_back(answered=answered)
 
     async def _create(self, effect: Launch) -> bool:
         """Whether the create was answered."""
         schedule = effect.schedule
         name, body = self._rendered(effect)
         ref = JobRef(schedule.ns, name)
-        stored = not effect.announced or await self._announce(schedule.uid, effect.announced)
+        stored = not effect.announced or await self._announce(effect)
         if stored and self._is_put_back(effect):
             return False
         self._queued.discard((effect.run, effect.attempt))

@@ -1,16 +1,14 @@
-"""Write statuses behind: at most one merge patch per schedule and second, creates first.
+"""Write statuses behind: at most one merge patch per object and second, creates first.
 
-The first status of a spec goes before all others, and before creates: somebody has just applied
-that spec and waits for the answer. AWAITED_A_SECOND bounds how many do.
+One of these writes the statuses of ScheduledJobs, and another one those of RunRequests.
+`WriteTurns` says whose status is next. The document is taken when there is time to send it.
 
-The document is taken when there is time to send it, so what waits is a set of uids and needs no
-bound of its own. Namespaces take turns, and a write that hangs delays those of its own namespace
-alone. A write that fails is tried again, later each time. Launching never waits for a write, except
-where the scheduler asks for one before a create: see `write_now`.
+A write that hangs delays those of its own namespace alone. A write that fails is tried again, later
+each time. Launching never waits for a write, except where the scheduler asks for one before a
+create: see `write_now`.
 """
 
 import asyncio
-import heapq
 from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass
 from typing import Any
@@ -20,25 +18,13 @@ import orjson
 from evenkeel import clock
 from evenkeel.clock import Clock
 from evenkeel.core.inbox import Inbox
-from evenkeel.core.messages import Document, ScheduleGone, StatusWritten
-from evenkeel.kube.api import MERGE_PATCH, Api, NoAnswer, NotSent, Reply, schedules_path
+from evenkeel.core.messages import Document
+from evenkeel.kube.api import MERGE_PATCH, Api, NoAnswer, NotSent, Reply
 from evenkeel.kube.gate import Gate
 from evenkeel.kube.places import Place, Places
+from evenkeel.kube.resources import SCHEDULES, Resource
+from evenkeel.kube.write_turns import WHAT, WriteTurns
 from evenkeel.model import WriteOutcome
-
-EVERY_S = 1.0
-"""Between two patches of one schedule: each comes back through the watch and costs kopf 0.3 ms."""
-
-LAG_LIMIT_S = 40.0
-"""Creates go first, but not for ever: in a herd the mark may lag its create by at most 60 s. With
-20 s half of the statuses of ten thousand were written between their creates."""
-
-AWAITED_A_SECOND = 50
-"""First statuses of a spec that go before creates. A thousand ScheduledJobs that are applied at
-once must not make the runs of others late."""
-
-BUSY_PAUSE_S = 0.05
-"""Between two looks whether creates have been sent."""
 
 LONGEST_PAUSE_S = 30.0
 
@@ -54,15 +40,11 @@ OLD_IN_ALL = 32
 """See `Places`: a place more for namespaces that hold none, writes of one namespace while none of
 them comes back, and writes older than a second of all namespaces."""
 
-WHAT = "statuses"
-
 A_PAGE = Reply(502, b'{"message": "that was a proxy\'s page, no answer of the API server"}')
 """What a 200 without an object is taken for: nothing was stored."""
 
 Documents = Callable[[str], tuple[str, str, Document, int] | None]
 Write = Coroutine[Any, Any, None]
-Lanes = dict[str, dict[str, None]]
-"""Schedules that may be written now, by namespace; the namespace whose turn it is first."""
 
 
 @dataclass(slots=True)
@@ -74,7 +56,7 @@ class _Unstored:
 
 
 class StatusSync:
-    """Runs on the scheduler's loop."""
+    """Of one resource. Runs on the scheduler's loop."""
 
     def __init__(
         self,
@@ -83,6 +65,7 @@ class StatusSync:
         clock: Clock,
         documents: Documents,
         *,
+        resource: Resource = SCHEDULES,
         in_flight: int,
         busy: Callable[[], bool],
         namespace: Callable[[str], str],
@@ -92,57 +75,50 @@ class StatusSync:
         complain: Callable[[str, str], None] = lambda what, sentence: None,
     ) -> None:
         self._api = api
+        self._resource = resource
         self._inbox = inbox
         self._clock = clock
         self._documents = documents
-        self._busy = busy
         self._gate = gate or Gate(clock)
         self._version = version
         self._namespace = namespace
         self._count = count
         self._complain = complain
         self.seen_version: Callable[[str], int] = lambda uid: 0
-        """The version of a schedule that its watch showed last; 0: not known."""
+        """The version of an object that its watch showed last; 0: not known."""
         self._arrived = asyncio.Event()
         self._places = Places(
             in_flight, kept=KEPT, stuck=STUCK, old_in_all=OLD_IN_ALL, freed=self._arrived.set
         )
-        self._waiting: dict[str, float] = {}
-        """Schedules to be written, and since when. Each stands in its namespace's lane, or is
-        paced, or its last write is still under way."""
-        self._lanes: Lanes = {}
-        self._awaited: set[str] = set()
-        """Schedules that wait, and whose stored status speaks of no spec or of an older one."""
-        self._awaited_lanes: Lanes = {}
-        """Those of them that may be written now; each stands in `_lanes` as well."""
-        self._awaited_until = float("-inf")
-        """Up to here the second's AWAITED_A_SECOND are used."""
-        self._paced: list[tuple[float, str]] = []
-        """A heap of schedules that may be written later, by when."""
-        self._is_paced: set[str] = set()
+        self._turns = WriteTurns(
+            clock,
+            places=self._places,
+            gate=self._gate,
+            busy=busy,
+            is_writing=lambda uid: uid in self._writing,
+            arrived=self._arrived.set,
+        )
         self._unstored: dict[str, _Unstored] = {}
-        self._written_at: dict[str, float] = {}
         self._failures: dict[str, int] = {}
         self._versions: dict[str, str] = {}
         self._stored: dict[str, int] = {}
         """The revision stored last."""
         self._writing: dict[str, asyncio.Future[None]] = {}
-        """One write at a time for each schedule, whose document is taken when it begins: an older
+        """One write at a time for each object, whose document is taken when it begins: an older
         document that arrived after a newer one would take back what a create relies on."""
         self._spawn: Callable[[Write], object] | None = None
         """Begins a write; None: nobody writes now."""
-        self._closed_until = 0.0
         self._closings = 0
         self._stopping = False
 
     @property
     def waiting(self) -> int:
-        """Schedules whose status is not yet written."""
-        return len(self._waiting)
+        """Objects whose status is not yet written."""
+        return len(self._turns)
 
     @property
     def failing(self) -> int:
-        """Schedules whose last write failed."""
+        """Objects whose last write failed."""
         return len(self._failures)
 
     @property
@@ -159,25 +135,23 @@ class StatusSync:
     def sizes(self) -> dict[str, int]:
         """How many things are kept, by what they are."""
         return {
-            "statuses that wait": len(self._waiting),
-            "first statuses that wait": len(self._awaited),
-            "times of writes": len(self._written_at),
+            **self._turns.sizes(),
             "failed writes": len(self._failures),
             "versions": len(self._versions),
             "stored revisions": len(self._stored),
         }
 
     def dirty(self, uid: str, *, awaited: bool = False) -> None:
-        """The status of this schedule has changed. `awaited`: what is stored speaks of no spec or
+        """The status of this object has changed. `awaited`: what is stored speaks of no spec or
         of an older one."""
         if awaited:
-            self._awaited.add(uid)
-        if uid in self._waiting:
-            if awaited and uid not in self._writing:
-                self._queue(uid)
+            self._turns.add_awaited(uid)
+        if uid in self._turns:
             return
-        self._wait(uid, since=self._clock.monotonic())
-        if self._spawn is not None and len(self._waiting) <= FEW:
+        ns, since = self._namespace(uid), self._clock.monotonic()
+        unstored = self._unstored.setdefault(uid, _Unstored(ns, since))
+        self._turns.add(uid, unstored.ns, since=since)
+        if self._spawn is not None and len(self._turns) <= FEW:
             # At once, and not when `run` wakes up: a status that tells why a Job is deleted is sent
             # before the deletion that the scheduler asks for after it.
             self._begin(self._spawn)
@@ -190,8 +164,8 @@ class StatusSync:
         the operator did not write. Then somebody else, another process perhaps, may have taken the
         announcement back, and it is written again. What the watch has not shown yet is not known.
 
-        It waits for no place and for no other schedule. One write serves all creates of a schedule
-        that wait for it, and so does its failure."""
+        It waits for no place and for no other object. One write serves all creates that wait for
+        the status of an object, and so does its failure."""
         if self._is_stored(uid, revision):
             return True
         begun_before = True
@@ -226,12 +200,10 @@ class StatusSync:
         """At shutdown: write what waits, without the pauses; give up after `within_s`. How many
         statuses are not written then.
 
-        Nobody reads `StatusWritten` any more, from the call on and not only from the first
+        Nobody reads what is written any more, from the call on and not only from the first
         `await`: a change that the scheduler tells only after it would be lost in between."""
         self._stopping = True
-        for uid in [uid for uid in self._waiting if uid not in self._writing]:
-            self._queue(uid)
-        self._arrived.set()
+        self._turns.hurry()
         return self._flush(within_s)
 
     async def _flush(self, within_s: float) -> int:
@@ -241,101 +213,27 @@ class StatusSync:
         def begin(work: Write) -> None:
             writes.append(asyncio.create_task(work))
 
-        while (self._waiting or self._writing) and (left_s := until - self._clock.monotonic()) > 0:
+        while (len(self._turns) or self._writing) and (
+            left_s := until - self._clock.monotonic()
+        ) > 0:
             pause_s = self._begin(begin)
             self._arrived.clear()
             await clock.wait_for(self._arrived, min(pause_s, left_s))
-        unwritten = len(self._waiting.keys() | self._writing.keys() | self._failures.keys())
+        unwritten = len({*self._turns, *self._writing, *self._failures})
         for write in writes:
             if write.done():
                 write.result()
             write.cancel()
         return unwritten
 
-    # --- whose turn it is -------------------------------------------------------------------------
-
-    def _wait(self, uid: str, *, since: float) -> None:
-        self._waiting[uid] = since
-        self._unstored.setdefault(uid, _Unstored(self._namespace(uid), since))
-        if uid not in self._writing:  # else it is queued when that write has ended
-            self._queue(uid)
-
-    def _queue(self, uid: str) -> None:
-        """Put a schedule into its lane, now or as soon as another patch of it may be sent."""
-        may_at = self._written_at.get(uid, float("-inf")) + EVERY_S
-        if self._stopping or may_at <= self._clock.monotonic():
-            ns = self._unstored[uid].ns
-            self._lanes.setdefault(ns, {})[uid] = None
-            if uid in self._awaited:
-                self._awaited_lanes.setdefault(ns, {})[uid] = None
-            self._arrived.set()
-        elif uid not in self._is_paced:
-            self._is_paced.add(uid)
-            heapq.heappush(self._paced, (may_at, uid))
-            self._arrived.set()
-
-    def _take(self, uid: str) -> None:
-        """A schedule waits no longer."""
-        self._awaited.discard(uid)
-        if self._waiting.pop(uid, None) is None:
-            return
-        ns = self._unstored[uid].ns
-        for lanes in (self._lanes, self._awaited_lanes):
-            lane = lanes.get(ns, {})
-            lane.pop(uid, None)
-            if not lane:
-                lanes.pop(ns, None)
-
     def _begin(self, spawn: Callable[[Write], object]) -> float:
         """Begin the writes that may begin; how long to rest then."""
-        while True:
-            uid, pause_s = self._next()
-            if uid is None:
-                return pause_s
-            ns = self._unstored[uid].ns
-            self._take(uid)
-            for lanes in (self._lanes, self._awaited_lanes):
-                if ns in lanes:
-                    lanes[ns] = lanes.pop(ns)  # to the end: others come first next time
+        while (found := self._turns.take_next()) is not None:
+            uid, ns = found
             # From here on, not from when its task begins: it must not be begun twice.
             self._writing[uid] = asyncio.get_running_loop().create_future()
             spawn(self._write_in(self._places.take(ns), uid))
-
-    def _next(self) -> tuple[str | None, float]:
-        """The next to be written, or how long to rest."""
-        now = self._clock.monotonic()
-        pause_s = self._end_paces(now)
-        if not self._stopping and self._closed_until > now:
-            return None, self._closed_until - now
-        busy = not self._stopping and self._busy()
-        if self._awaited_lanes and self._awaited_until <= now:
-            for ns, lane in self._awaited_lanes.items():
-                if self._places.free_for(ns) and not self._gate.closed_s(WHAT, ns):
-                    used = max(self._awaited_until, now - 1.0)
-                    self._awaited_until = used + 1.0 / AWAITED_A_SECOND
-                    return next(iter(lane)), 0.0
-        if busy and now - next(iter(self._waiting.values()), now) < LAG_LIMIT_S:
-            return None, BUSY_PAUSE_S  # not even the one that has waited longest
-        for ns, lane in self._lanes.items():
-            uid = next(iter(lane))
-            if not self._places.free_for(ns):
-                continue
-            if not self._stopping and (closed_s := self._gate.closed_s(WHAT, ns)):
-                pause_s = min(pause_s, closed_s)
-            elif busy and now - self._waiting[uid] < LAG_LIMIT_S:
-                pause_s = min(pause_s, BUSY_PAUSE_S)
-            else:
-                return uid, 0.0
-        return None, pause_s
-
-    def _end_paces(self, now: float) -> float:
-        """Put schedules whose pause has ended into their lanes; how long until the next one's."""
-        while self._paced and self._paced[0][0] <= now:
-            _, uid = heapq.heappop(self._paced)
-            self._is_paced.discard(uid)
-            if uid in self._waiting and uid not in self._writing:
-                self._queue(uid)
-        return self._paced[0][0] - now if self._paced else 3600.0
+        return self._turns.pause_s
 
     # --- one write --------------------------------------------------------------------------------
 
@@ -349,7 +247,7 @@ class StatusSync:
 
     async def _write(self, uid: str) -> bool:
         """Outside of all turns."""
-        self._take(uid)
+        self._turns.take(uid)
         self._writing[uid] = asyncio.get_running_loop().create_future()
         try:
             return await self._send(uid) is True
@@ -358,8 +256,8 @@ class StatusSync:
 
     def _end_write(self, uid: str) -> None:
         self._writing.pop(uid).set_result(None)
-        if uid in self._waiting:
-            self._queue(uid)
+        if uid in self._turns:
+            self._turns.queue(uid)
         self._arrived.set()
 
     async def _send(self, uid: str) -> bool | None:
@@ -369,22 +267,22 @@ class StatusSync:
             self.forget(uid)
             return False
         ns, name, status, revision = found
-        # The version is the precondition: a status must not land on a schedule created anew, and a
-        # request that was given up may arrive after the next one. The uid is none: a status patch
+        path = self._resource.path(ns, name)
+        # The version is the precondition: a status must not land on an object created anew, and a
+        # write that was given up may arrive after the next one. The uid is none: a status patch
         # with another one is taken (tests/contract).
         metadata = {"uid": uid}
         if version := self._versions.get(uid) or self._version(uid):
             metadata["resourceVersion"] = version
         body = orjson.dumps({"metadata": metadata, "status": status})
         began = self._clock.monotonic()
-        self._written_at[uid] = began
+        self._turns.sent(uid)
         try:
             reply = await self._api.call(
-                "PATCH", f"{schedules_path(ns, name)}/status", body=body, content_type=MERGE_PATCH
+                "PATCH", f"{path}/status", body=body, content_type=MERGE_PATCH
             )
             another = False
             if reply.status == 409 and "UID in precondition" not in reply.message:
-                path = schedules_path(ns, name)
                 reply, another, revision = await self._send_again(uid, path, revision)
         except (NotSent, NoAnswer) as error:
             self._complain("statuses cannot be written", str(error))
@@ -399,21 +297,23 @@ class StatusSync:
             reply = A_PAGE
         self._count(_outcome(reply), self._clock.monotonic() - began)
         if reply.ok and not another:
-            if uid not in self._written_at:  # forgotten while it was on its way: nobody would again
+            if self._turns.is_forgotten(
+                uid
+            ):  # forgotten while it was on its way: nobody would again
                 return False
             self._failures.pop(uid, None)
             self._versions[uid] = _version(reply)
             self._stored[uid] = revision
             self._unstored.pop(uid, None)
-            if uid in self._waiting:
-                self._unstored[uid] = _Unstored(ns, self._waiting[uid])
-            self._inbox.hint(("written", uid), StatusWritten(uid, revision))
+            if uid in self._turns:
+                self._unstored[uid] = _Unstored(ns, self._turns.since(uid))
+            self._inbox.hint(("written", uid), self._resource.written(uid, revision))
             if self._stopping and (newest := self._documents(uid)) and newest[3] > revision:
                 self.dirty(uid)  # nobody reads the inbox any more to find that out
             return True
         if reply.absent or another or "UID in precondition" in reply.message:
             self.forget(uid)
-            self._inbox.hint(("gone", uid), ScheduleGone(uid))
+            self._inbox.hint(("gone", uid), self._resource.gone(uid))
             return False
         self._gate.heed(WHAT, ns, reply)
         self._complain("statuses cannot be written", f"{ns}/{name}: {reply.message}")
@@ -422,7 +322,7 @@ class StatusSync:
 
     async def _send_again(self, uid: str, path: str, sent: int) -> tuple[Reply, bool, int]:
         """Somebody else has written since, mostly the user the spec: from which version on? True
-        when it is another schedule of the same name. The document is taken afresh: the first write
+        when it is another object of the same name. The document is taken afresh: the first write
         may have hung for seconds, and would announce runs that were withdrawn meanwhile."""
         found = await self._api.call("GET", path)
         if not found.ok:
@@ -444,32 +344,31 @@ class StatusSync:
         """Try again, later each time; the pause is kept where the last write was."""
         failures = self._failures[uid] = self._failures.get(uid, 0) + 1
         pause_s = clock.jitter(min(LONGEST_PAUSE_S, 2.0 ** min(failures, 10) / 2))
-        self._written_at[uid] = self._clock.monotonic() + pause_s - EVERY_S
+        self._turns.delay(uid, pause_s)
         if not self._stopping:
             self.dirty(uid)
 
     def _close(self, uid: str) -> None:
-        """The API server is not there, for this schedule as for all: they wait together, so that
+        """The API server is not there, for this object as for all: they wait together, so that
         all are written as soon as one finds it there again."""
         self._failures.setdefault(uid, 1)
-        now = self._clock.monotonic()
-        if now >= self._closed_until:  # those sent beside it found the same
+        if not self._turns.is_closed:  # those sent beside it found the same
             self._closings += 1
             pause_s = min(LONGEST_SILENCE_S, 2.0 ** min(self._closings, 10) / 2)
-            self._closed_until = now + clock.jitter(pause_s)
+            self._turns.close(clock.jitter(pause_s))
         if not self._stopping:
             self.dirty(uid)
 
     def _open(self) -> None:
         if self._closings:
-            self._closings, self._closed_until = 0, 0.0
+            self._closings = 0
+            self._turns.close(0.0)
             self._arrived.set()
 
     def forget(self, uid: str) -> None:
-        """The schedule is gone."""
-        self._take(uid)
+        """The object is gone."""
+        self._turns.forget(uid)
         self._unstored.pop(uid, None)
-        self._written_at.pop(uid, None)
         self._failures.pop(uid, None)
         self._versions.pop(uid, None)
         self._stored.pop(uid, None)

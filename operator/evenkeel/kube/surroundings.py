@@ -6,9 +6,10 @@ import orjson
 
 from evenkeel import clock
 from evenkeel.errors import CannotStart
-from evenkeel.kube.api import SCHEDULES, Api, NoAnswer, NotSent, Reply, jobs_path, schedules_path
+from evenkeel.kube.api import OURS, Api, NoAnswer, NotSent, Reply, jobs_path, schedules_path
+from evenkeel.kube.served import names
 from evenkeel.log import log
-from evenkeel.resource.names import GROUP, PLURAL
+from evenkeel.resource.names import GROUP, PLURAL, REQUEST_PLURAL
 
 REVIEWS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
 
@@ -16,6 +17,11 @@ NEEDED = (
     ("get", GROUP, PLURAL),
     ("watch", GROUP, PLURAL),
     ("patch", GROUP, f"{PLURAL}/status"),
+    ("get", GROUP, REQUEST_PLURAL),
+    ("watch", GROUP, REQUEST_PLURAL),
+    ("create", GROUP, REQUEST_PLURAL),
+    ("delete", GROUP, REQUEST_PLURAL),
+    ("patch", GROUP, f"{REQUEST_PLURAL}/status"),
     ("get", "batch", "jobs"),
     ("watch", "batch", "jobs"),
     ("create", "batch", "jobs"),
@@ -58,32 +64,14 @@ async def _discovery(api: Api) -> None:
     """Kopf reads discovery once, and never watches a resource that is not named then."""
     async for _ in clock.tries(0.2, 2.0, count=DISCOVERY_TRIES):
         groups = await _call(api, "GET", "/apis")
-        resources = await _call(api, "GET", SCHEDULES)
-        if _names(groups, "groups", GROUP) and _names(resources, "resources", PLURAL):
+        resources = await _call(api, "GET", OURS)
+        if names(groups, "groups", GROUP) and names(resources, "resources", PLURAL):
             return
     refused = next((reply for reply in (groups, resources) if not reply.ok), None)
     raise CannotStart(
         f"the API server does not name {PLURAL}.{GROUP} in its discovery yet"
         + (f": {refused.message}" if refused else "; start again in a moment")
     )
-
-
-async def is_named(api: Api) -> bool | None:
-    """Whether the API server's discovery names our resource; None: it does not say."""
-    try:
-        groups = await api.call("GET", "/apis")
-        if not groups.ok or groups.json().get("kind") != "APIGroupList":
-            return None
-        if not _names(groups, "groups", GROUP):
-            return False
-        resources = await api.call("GET", SCHEDULES)
-    except (NotSent, NoAnswer):
-        return None
-    return _names(resources, "resources", PLURAL) if resources.ok else None
-
-
-def _names(reply: Reply, field: str, name: str) -> bool:
-    return any(each.get("name") == name for each in reply.json().get(field) or ())
 
 
 async def _rights(api: Api, ns: str) -> None:

@@ -9,6 +9,9 @@ from typing import Any
 
 Fail = Callable[[BaseException], object]
 
+Busy = Callable[[], bool]
+"""Whether whoever could wait should: creates wait."""
+
 
 def reraise(error: BaseException) -> None:
     """For tests: the failure goes to asyncio's own handler."""

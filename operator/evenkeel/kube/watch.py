@@ -1,15 +1,15 @@
-"""Kopf watches ScheduledJobs, in a thread and an asyncio loop of its own, and shows what it sees.
+"""Kopf watches our resources, in a thread and an asyncio loop of its own, and shows what it sees.
 
-There is one handler, `on.event`, which writes nothing: any other kind of handler would write to
-every ScheduledJob. Kopf reports neither deletions that happen while its watch is broken nor the end
-of its list; `pruner` finds out both.
+Each resource has one handler, `on.event`, which writes nothing: any other kind of handler would
+write to every object. Kopf reports neither deletions that happen while its watch is broken nor the
+end of its list; `pruner` finds out both.
 """
 
 import asyncio
 import itertools
 import logging
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from typing import Any, cast
 
 import kopf
@@ -22,7 +22,7 @@ from evenkeel.kube.client import TLS_CLOSE_S
 from evenkeel.kube.credentials import Credentials
 from evenkeel.kube.kopf_session import KopfSessions
 from evenkeel.kube.listener import Sight
-from evenkeel.resource.names import GROUP, PLURAL, VERSION
+from evenkeel.resource.names import GROUP, VERSION
 
 CHUNK = 500
 """Objects a page: kopf reads a page with the interpreter's lock held, 0.3 ms an object."""
@@ -56,17 +56,19 @@ class KopfThread:
     def __init__(
         self,
         load: Callable[[], Credentials],
-        see: Sight,
+        sights: Mapping[str, Sight],
         *,
         namespaces: tuple[str, ...],
         on_death: Callable[[BaseException | None], object],
     ) -> None:
-        self._sessions = KopfSessions(load, namespaces=namespaces)
-        self._see = see
+        """`sights`: by the plural of each resource that is watched, who is shown its objects."""
+        self._sessions = KopfSessions(load, namespaces=namespaces, plurals=tuple(sights))
+        self._sights = sights
         self._namespaces = namespaces
         self._on_death = on_death
         self._stop = threading.Event()
-        self._asked = False
+        self._end_known = False
+        """It was asked for, or is told already."""
         self._never_watched = False
         self._thread = threading.Thread(target=self._run, name="kopf", daemon=True)
 
@@ -83,7 +85,7 @@ class KopfThread:
     @property
     def not_found(self) -> bool:
         """See `KopfSessions`."""
-        return self._sessions.not_found
+        return self._sessions.not_found.is_set()
 
     def start(self) -> None:
         """Begin to watch."""
@@ -97,7 +99,7 @@ class KopfThread:
         """End the thread."""
         # Stopped in the middle of a request, kopf reports the connection that we take from it.
         logging.getLogger("kopf").setLevel(logging.CRITICAL)
-        self._asked = True
+        self._end_known = True
         self._stop.set()
         self._thread.join(timeout=3)  # a daemon: it may be left behind
 
@@ -108,11 +110,18 @@ class KopfThread:
                 runner.run(self._operate())
         except BaseException as error:  # noqa: BLE001 - a silent end would be a blind scheduler
             failure = error
-        if not self._asked:
+        self._tell_death(failure)
+
+    def _tell_death(self, failure: BaseException | None) -> None:
+        if not self._end_known:
+            self._end_known = True
             self._on_death(failure)
 
     async def _operate(self) -> None:
-        proof = asyncio.create_task(self._prove_that_it_watches())
+        beside = [
+            asyncio.create_task(work)
+            for work in (self._prove_that_it_watches(), self._end_when_not_found())
+        ]
         try:
             await kopf.operator(
                 registry=self._registry(),
@@ -126,28 +135,41 @@ class KopfThread:
             # Kopf waits for the flag in a thread of its own, and the runner waits for that thread:
             # where kopf has ended by itself, nobody would ever learn of it.
             self._stop.set()
-            proof.cancel()
+            for task in beside:
+                task.cancel()
         await clock.sleep(TLS_CLOSE_S)
         if self._never_watched:
-            raise CannotStart("kopf never began it: discovery did not name the resource")
+            raise CannotStart("kopf never began it: discovery did not name each resource")
 
     async def _prove_that_it_watches(self) -> None:
-        if not await self._sessions.ask_for_schedules():
+        if not await self._sessions.ask_for_all():
             self._never_watched = True
             self._stop.set()
+
+    async def _end_when_not_found(self) -> None:
+        await self._sessions.not_found.wait()
+        # At once: whoever waits for the resource need not wait for the end of kopf.
+        self._tell_death(CannotStart("404: a resource that was watched is not served any more"))
+        self._stop.set()
 
     def _registry(self) -> kopf.OperatorRegistry:
         registry = kopf.OperatorRegistry()
 
-        @kopf.on.event(GROUP, VERSION, PLURAL, registry=registry)
-        async def seen(type: str | None, body: kopf.Body, **_: object) -> None:
-            self._see(type, cast(Mapping[str, Any], body))
+        for plural, see in self._sights.items():
+            kopf.on.event(GROUP, VERSION, plural, registry=registry)(_shown_to(see))
 
         @kopf.on.login(registry=registry)
         async def login(**_: object) -> kopf.AiohttpSession:
             return await self._sessions.open()
 
         return registry
+
+
+def _shown_to(see: Sight) -> Callable[..., Awaitable[None]]:
+    async def seen(type: str | None, body: kopf.Body, **_: object) -> None:
+        see(type, cast(Mapping[str, Any], body))
+
+    return seen
 
 
 def _settings() -> kopf.OperatorSettings:

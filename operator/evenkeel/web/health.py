@@ -52,9 +52,9 @@ class Signs:
     installed: bool = True
     """Whether the cluster serves ScheduledJobs."""
     schedules_unanswered_s: float = 0.0
-    """As `unanswered_s`, of the watch of ScheduledJobs."""
+    """As `unanswered_s`, of the watch of ScheduledJobs or RunRequests that has waited longer."""
     schedules_silence_s: float = 0.0
-    """As `silence_s`, of the watch of ScheduledJobs."""
+    """As `silence_s`, of the watch of ScheduledJobs or RunRequests that has waited longer."""
 
 
 def why_dead(signs: Signs, *, alive_within_s: float) -> str:
@@ -64,7 +64,7 @@ def why_dead(signs: Signs, *, alive_within_s: float) -> str:
     # While the API server is away, and for a moment after it, a silent watch proves nothing.
     for what, unanswered_s in (
         ("Jobs", signs.unanswered_s),
-        ("ScheduledJobs", signs.schedules_unanswered_s),
+        ("ScheduledJobs or RunRequests", signs.schedules_unanswered_s),
     ):
         if min(unanswered_s, signs.answering_s) > HEARD_WITHIN_S:
             return f"a watch of {what} has been silent for {unanswered_s:.0f} s"
@@ -79,7 +79,10 @@ def why_unready(signs: Signs) -> str:
         return "schedules and Jobs are still being listed"
     for what, silence_s in (
         ("Jobs", max(signs.silence_s, signs.unanswered_s)),
-        ("ScheduledJobs", max(signs.schedules_silence_s, signs.schedules_unanswered_s)),
+        (
+            "ScheduledJobs or RunRequests",
+            max(signs.schedules_silence_s, signs.schedules_unanswered_s),
+        ),
     ):
         if silence_s > READY_WITHIN_S:
             return f"a watch of {what} has been silent for {silence_s:.0f} s"

@@ -29,6 +29,7 @@ from evenkeel.model import ENDED, RunState, Verdict, WatchRestart, WriteOutcome
 from evenkeel.reasons import WHY_MISSED, WHY_SKIPPED, DelayCause
 from evenkeel.web import ledger_metrics
 from evenkeel.web.counts import Counts
+from evenkeel.web.request_metrics import RequestMetrics
 
 _SECONDS = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300)
 _SHORT = (0.0001, 0.0005, 0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1)
@@ -52,6 +53,8 @@ class Metrics:
         self.registry = CollectorRegistry()
         self.counts = Counts(monotonic=monotonic)
         self.registry.register(_Runs(self.counts))
+        self.requests = RequestMetrics(self.counts)
+        self.registry.register(self.requests)
         self._namespaces: set[str] = set()
         self.lateness = self._histogram(
             "evenkeel_run_lateness_seconds", "Create sent after the due time, runs taken in time"
@@ -96,12 +99,12 @@ class Metrics:
         )
         self.crd_schema_match = Gauge(
             "evenkeel_crd_schema_match",
-            "Whether the CRD in the cluster is that of this operator; NaN: it cannot be told",
+            "Whether the CRDs in the cluster are those of this operator; NaN: it cannot be told",
             registry=self.registry,
         )
         self.schedules_watch_silence_s = Gauge(
             "evenkeel_schedules_watch_silence_seconds",
-            "Since the watch of ScheduledJobs was last heard",
+            "Since the watch of ScheduledJobs or RunRequests was last heard",
             registry=self.registry,
         )
         self.index_s = self._histogram(

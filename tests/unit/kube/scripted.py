@@ -12,6 +12,7 @@ import orjson
 from tests.builders import instant
 from tests.sim.virtual import SimulatedClock, VirtualLoop
 
+from evenkeel.core.effects import Launch
 from evenkeel.core.inbox import Inbox
 from evenkeel.core.messages import Message
 from evenkeel.kube.api import Api, NoAnswer, NotSent, Reply
@@ -152,7 +153,7 @@ def launcher(
 ) -> Launcher:
     """A launcher that reports to the desk; `mark` says whether the mark can be written."""
 
-    async def announce(_: str, __: int) -> bool:
+    async def announce(_: Launch) -> bool:
         await asyncio.sleep(mark_takes_s)
         return mark
 

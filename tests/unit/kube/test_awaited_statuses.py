@@ -5,7 +5,7 @@ import asyncio
 from tests.unit.kube.scripted import status
 from tests.unit.kube.test_status_sync import change, sync, written
 
-from evenkeel.kube.status_sync import AWAITED_A_SECOND, LAG_LIMIT_S
+from evenkeel.kube.write_turns import AWAITED_A_SECOND, LAG_LIMIT_S
 
 
 class Writing:

@@ -8,19 +8,23 @@ from evenkeel.kube.api import Reply
 from evenkeel.kube.crd_schema import EVERY_S, CrdSchema
 
 OURS, THEIRS = "059b6775ec6e", "0123456789ab"
+REQUESTS = "feedfeedfeed"
 
 
-def served(hash_: str) -> Reply:
-    """The published schema of a CRD, as an API server shows it."""
-    described = {"description": f"Creates Jobs. Schema {hash_}.", "type": "object"}
-    document = {"components": {"schemas": {"dev.evenkeel.v1alpha1.ScheduledJob": described}}}
-    return Reply(200, orjson.dumps(document))
+def served(hash_: str | None, *, requests: str | None = REQUESTS) -> Reply:
+    """The published schemas of the CRDs, as an API server shows them."""
+    schemas = {
+        f"dev.evenkeel.v1alpha1.{kind}": {"description": f"Does it. Schema {each}."}
+        for kind, each in (("ScheduledJob", hash_), ("RunRequest", requests))
+        if each is not None
+    }
+    return Reply(200, orjson.dumps({"components": {"schemas": schemas}}))
 
 
 def looked(*answers, for_s: float = 60.0):
-    """Whether the schema matches after so long, and what was asked."""
+    """Whether the schemas match after so long, and what was asked."""
     api = ScriptedApi(list(answers))
-    schema = CrdSchema(api, ours=OURS)
+    schema = CrdSchema(api, ours={"ScheduledJob": OURS, "RunRequest": REQUESTS})
 
     async def scenario(clock):
         await for_a(for_s, schema.run())
@@ -45,6 +49,20 @@ def test_another_schema_is_told_once_and_names_both(caplog):
     assert THEIRS in sentence
 
 
+def test_each_kind_that_differs_is_told(caplog):
+    answer = served(THEIRS, requests=THEIRS)
+    assert looked(answer, answer)[0] is False
+    told = [each for each in caplog.records if each.message == "crd schema differs"]
+    assert [each.fields["kind"] for each in told] == ["ScheduledJob", "RunRequest"]
+
+
+def test_a_crd_that_is_missing_is_told_by_its_kind(caplog):
+    answer = served(OURS, requests=None)
+    assert looked(answer, answer)[0] is None
+    (told,) = [each for each in caplog.records if each.message == "crd schema unknown"]
+    assert told.fields["sentence"].endswith("which schema the CRD has of RunRequest")
+
+
 def test_a_crd_that_is_published_a_moment_late_is_no_other_one(caplog):
     matches, _ = looked(served(THEIRS), served(OURS))
     assert matches is True
@@ -64,6 +82,8 @@ def test_a_crd_that_is_upgraded_later_is_noticed():
         PAGES["sign in"],
         Reply(200, b'{"components": {"schemas": {}}}'),
         Reply(200, b'{"components": null}'),
+        served(None),
+        served(OURS, requests=None),
     ],
 )
 def test_what_cannot_be_told_is_neither(answer):

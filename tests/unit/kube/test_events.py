@@ -18,8 +18,10 @@ from evenkeel.kube.api import Reply
 from evenkeel.kube.events import PATIENCE_S, QUEUE_LIMIT, Events
 
 
-def told(reason="Missed", message="one", *, uid="uid-report", warning=True, ns="shop") -> KubeEvent:
-    return KubeEvent(uid, ns, "report", warning, reason, message)
+def told(
+    reason="Missed", message="one", *, uid="uid-report", warning=True, ns="shop", **more
+) -> KubeEvent:
+    return KubeEvent(uid, ns, "report", warning, reason, message, **more)
 
 
 def tell(*events, answers=(CREATED,), seconds=600.0, busy=lambda: False, every_s=0.0):
@@ -48,6 +50,13 @@ def test_an_event_names_its_schedule():
     assert call.body["involvedObject"]["uid"] == "uid-report"
     assert call.body["involvedObject"]["kind"] == "ScheduledJob"
     assert (call.body["type"], call.body["reason"]) == ("Warning", "Missed")
+
+
+def test_an_event_names_its_request():
+    api, _ = tell(told(uid="uid-again", kind="RunRequest"), told())
+    of_request, of_schedule = (call.body["involvedObject"] for call in api.calls)
+    assert (of_request["kind"], of_request["uid"]) == ("RunRequest", "uid-again")
+    assert of_request["apiVersion"] == of_schedule["apiVersion"] == "evenkeel.dev/v1alpha1"
 
 
 def test_the_same_reason_within_a_minute_is_one_event_with_a_count():

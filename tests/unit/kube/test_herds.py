@@ -18,7 +18,8 @@ from tests.unit.kube.scripted import (
 from evenkeel.core.effects import CheckTemplate, Launch, Prepare, Withdraw
 from evenkeel.core.messages import CreateResult, TemplateChecked
 from evenkeel.kube.errands import Errands
-from evenkeel.kube.launcher import FEW, RENDERED_AT_ONCE
+from evenkeel.kube.launch_queue import FEW
+from evenkeel.kube.launcher import RENDERED_AT_ONCE
 from evenkeel.model import RunId
 
 

@@ -17,7 +17,7 @@ from tests.unit.kube.scripted import (
 from evenkeel.core.effects import Launch, Withdraw
 from evenkeel.core.messages import CreateResult, PutBack
 from evenkeel.kube.api import Reply
-from evenkeel.kube.launcher import STUCK
+from evenkeel.kube.launch_queue import STUCK
 from evenkeel.model import RunId
 
 

@@ -4,20 +4,15 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
-import orjson
 from aiohttp import web
 from kubernetes import client as kubernetes_client
-from tests.unit.kube.discovery import LIST, Answer, serving
+from tests.unit.kube.discovery import BOOKMARK, LIST, Answer, serving
 
 from evenkeel.kube.credentials import Credentials
 from evenkeel.kube.watch import KopfThread
-from evenkeel.resource.names import API_VERSION, KIND
+from evenkeel.resource.names import PLURAL
 
 SHORT_S = 0.4
-BOOKMARK = {
-    "type": "BOOKMARK",
-    "object": {"kind": KIND, "apiVersion": API_VERSION, "metadata": {"resourceVersion": "8"}},
-}
 
 
 @asynccontextmanager
@@ -27,7 +22,7 @@ async def watching(answer: Answer) -> AsyncIterator[KopfThread]:
         configuration.host = server
         thread = KopfThread(
             lambda: Credentials(server, None, configuration),
-            lambda kind, raw: None,
+            {PLURAL: lambda kind, raw: None},
             namespaces=(),
             on_death=lambda error: None,
         )
@@ -55,7 +50,7 @@ async def test_a_watch_is_heard_when_it_is_told_something_if_only_a_bookmark() -
         await response.prepare(request)
         opened.set()
         await tell.wait()
-        await response.write(orjson.dumps(BOOKMARK) + b"\n")
+        await response.write(BOOKMARK)
         await asyncio.sleep(60)
         return response
 

@@ -13,9 +13,11 @@ from tests.unit.kube.scripted import (
     virtually,
 )
 
-from evenkeel.core.messages import ScheduleGone, StatusWritten
+from evenkeel.core.messages import RequestGone, RequestWritten, ScheduleGone, StatusWritten
 from evenkeel.kube.api import Reply
-from evenkeel.kube.status_sync import LAG_LIMIT_S, StatusSync
+from evenkeel.kube.resources import REQUESTS
+from evenkeel.kube.status_sync import StatusSync
+from evenkeel.kube.write_turns import LAG_LIMIT_S
 
 UID = "uid-report"
 GONE_UID = status(
@@ -348,7 +350,7 @@ def test_nothing_is_kept_of_a_schedule_that_went_while_it_was_written():
         documents.revisions.clear()
         it.forget(UID)
         await asyncio.sleep(5)
-        left.extend([*it._versions, *it._written_at, *it._failures, *it._waiting])
+        left.extend(what for what, number in it.sizes().items() if number)
 
     assert sync(api, scenario) == []
     assert left == []
@@ -555,3 +557,47 @@ def test_whom_a_pause_holds_back(refusal, hear_it, all_wait):
     assert (quiet > 59.9) == all_wait
     refused = [call.at for call in api.calls if "/one/" in call.path]
     assert min(refused[1:]) > 59.9
+
+
+# --- requests -----------------------------------------------------------------------------------
+
+
+def request_sync(answers, seconds=30.0):
+    """One request whose status has changed; the API that was asked, and what was reported."""
+    desk, api = Desk(), ScriptedApi(answers)
+
+    async def whole(clock):
+        it = StatusSync(
+            api,
+            desk.inbox,
+            clock,
+            Documents(),
+            resource=REQUESTS,
+            in_flight=2,
+            busy=lambda: False,
+            namespace=namespace,
+        )
+        it.dirty(UID)
+        await for_a(seconds, it.run())
+
+    virtually(whole)
+    return api, desk.reports()
+
+
+def test_the_status_of_a_request_is_written_to_the_request():
+    api, reports = request_sync([written()])
+    (call,) = api.calls
+    assert call.path == "/apis/evenkeel.dev/v1alpha1/namespaces/shop/runrequests/report/status"
+    assert reports == [RequestWritten(UID, 1)]
+
+
+def test_a_request_that_is_gone_is_told():
+    _, reports = request_sync([status(404, "NotFound")])
+    assert reports == [RequestGone(UID)]
+
+
+def test_a_conflict_reads_the_request_again():
+    api, reports = request_sync([status(409, "Conflict"), written(12), written(13)])
+    assert [call.verb for call in api.calls] == ["PATCH", "GET", "PATCH"]
+    assert all("/runrequests/report" in call.path for call in api.calls)
+    assert reports == [RequestWritten(UID, 1)]

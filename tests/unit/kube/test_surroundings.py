@@ -38,6 +38,26 @@ def test_where_all_is_there_nothing_is_waited_for():
     assert served == ()
 
 
+@pytest.mark.parametrize(
+    ("verb", "resource", "said"),
+    [
+        ("watch", "runrequests", "watch runrequests"),
+        ("create", "runrequests", "create runrequests"),
+        ("patch", "runrequests", "patch runrequests/status"),
+        ("create", "jobs", "create jobs"),
+    ],
+    ids=str,
+)
+def test_a_right_that_is_missing_is_named(verb, resource, said):
+    def without(call: Call) -> Reply:
+        asked = call.body["spec"]["resourceAttributes"] if call.verb == "POST" else {}
+        missing = (asked.get("verb"), asked.get("resource")) == (verb, resource)
+        return DENIED if missing else in_order(call)
+
+    with pytest.raises(CannotStart, match=f"not allowed to {said}; see Rights"):
+        check(without)
+
+
 # --- several namespaces ---------------------------------------------------------------------------
 
 DENIED = Reply(201, b'{"status":{"allowed":false}}')

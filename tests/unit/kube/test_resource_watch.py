@@ -1,4 +1,5 @@
-"""The CRD may be missing, go and come back: the watch of ScheduledJobs waits for it."""
+"""The CRDs may be missing, go and come back: the watch of ScheduledJobs waits for its own, and goes
+on without that of RunRequests."""
 
 import asyncio
 from collections.abc import Callable
@@ -8,14 +9,13 @@ import pytest
 from tests.unit.kube.scripted import Call, ScriptedApi, listing
 
 from evenkeel.errors import CannotStart
-from evenkeel.kube import schedule_watch
+from evenkeel.kube import resource_watch, served
 from evenkeel.kube.api import Reply
-from evenkeel.kube.schedule_watch import ScheduleWatch
+from evenkeel.kube.resource_watch import ResourceWatch, Watched
 
 NOT_THERE = Reply(404, b"404 page not found")
 GROUPS = Reply(200, b'{"kind":"APIGroupList","groups":[{"name":"evenkeel.dev"}]}')
 NO_GROUPS = Reply(200, b'{"kind":"APIGroupList","groups":[{"name":"apps"}]}')
-RESOURCES = Reply(200, b'{"kind":"APIResourceList","resources":[{"name":"scheduledjobs"}]}')
 
 
 class Kopf:
@@ -23,7 +23,8 @@ class Kopf:
 
     threads: list["Kopf"]
 
-    def __init__(self, load: object, see: object, *, namespaces: object, on_death: Callable):
+    def __init__(self, load: object, sights: dict, *, namespaces: object, on_death: Callable):
+        self.watched = set(sights)
         self.end, self.not_found = on_death, False
         self.unanswered_s = self.silence_s = 1.0
         self.stopped = False
@@ -41,19 +42,28 @@ class Kopf:
 
 
 class Cluster:
-    """What its API server says of ScheduledJobs."""
+    """What its API server says of our resources."""
 
     def __init__(self) -> None:
         self.served = self.named = True
-        self.removals = self.returns = 0
+        self.requests_served = self.requests_named = True
+        self.removals = self.returns = self.removals_of_requests = self.returns_of_requests = 0
         self.api = ScriptedApi(self._answer)
-        self.watch = ScheduleWatch(self.api, lambda: None)  # type: ignore[arg-type, return-value]
+        self.watch = ResourceWatch(self.api, lambda: None)  # type: ignore[arg-type, return-value]
 
     def _answer(self, call: Call) -> Reply:
         if call.path == "/apis":
             return GROUPS if self.named else NO_GROUPS
         if call.path == "/apis/evenkeel.dev/v1alpha1":
-            return RESOURCES
+            names = [
+                *(["scheduledjobs"] if self.named else []),
+                *(["runrequests"] if self.requests_named else []),
+            ]
+            rows = ",".join(f'{{"name":"{name}"}}' for name in names)
+            text = f'{{"kind":"APIResourceList","resources":[{rows}]}}'
+            return Reply(200, text.encode())
+        if call.path.endswith("/runrequests"):
+            return listing() if self.requests_served else NOT_THERE
         return listing() if self.served else NOT_THERE
 
     async def run(self) -> None:
@@ -63,7 +73,17 @@ class Cluster:
         def returned() -> None:
             self.returns += 1
 
-        await self.watch.run((), lambda *_: None, removed=removed, returned=returned)
+        def requests_removed() -> None:
+            self.removals_of_requests += 1
+
+        def requests_returned() -> None:
+            self.returns_of_requests += 1
+
+        await self.watch.run(
+            (),
+            Watched(lambda *_: None, removed=removed, returned=returned),
+            Watched(lambda *_: None, removed=requests_removed, returned=requests_returned),
+        )
 
     async def looked(self, times: int) -> None:
         """So many looks from now."""
@@ -73,8 +93,10 @@ class Cluster:
 
 @pytest.fixture(autouse=True)
 def quickly(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(schedule_watch, "LOOK_S", 0.001)
-    monkeypatch.setattr(schedule_watch, "KopfThread", Kopf)
+    monkeypatch.setattr(resource_watch, "LOOK_S", 0.001)
+    monkeypatch.setattr(resource_watch, "LOOK_FOR_REQUESTS_S", 0.001)
+    monkeypatch.setattr(served, "LOOK_S", 0.001)
+    monkeypatch.setattr(resource_watch, "KopfThread", Kopf)
     Kopf.threads = []
 
 
@@ -134,7 +156,9 @@ async def test_an_end_of_kopf_for_another_reason_ends_the_process() -> None:
     running = asyncio.create_task(cluster.run())
     await seen(lambda: len(Kopf.threads) == 1)
     Kopf.threads[0].end(RuntimeError("a defect"))
-    with pytest.raises(CannotStart, match="the watch of ScheduledJobs ended: a defect"):
+    with pytest.raises(
+        CannotStart, match="the watch of ScheduledJobs and RunRequests ended: a defect"
+    ):
         await running
 
 
@@ -153,6 +177,67 @@ async def test_a_start_waits_for_the_resource(caplog: pytest.LogCaptureFixture) 
         "the resource is installed",
     ]
     assert cluster.watch.installed
+
+
+# --- RunRequests ------------------------------------------------------------------------------
+
+ALONE, BOTH = {"scheduledjobs"}, {"scheduledjobs", "runrequests"}
+
+
+def said(caplog: pytest.LogCaptureFixture) -> list[str]:
+    return [record.message for record in caplog.records]
+
+
+async def test_without_the_resource_of_requests_schedules_are_watched_alone_until_it_is_there(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    cluster = Cluster()
+    cluster.requests_served = cluster.requests_named = False
+    with caplog.at_level("INFO", logger="evenkeel"):
+        running = asyncio.create_task(cluster.run())
+        await seen(lambda: len(Kopf.threads) == 1)
+        await cluster.looked(60)
+        assert Kopf.threads[0].watched == ALONE
+        assert said(caplog) == ["requests are not watched"]  # once
+        assert cluster.watch.installed
+        assert len(Kopf.threads) == 1
+
+        cluster.requests_served = True  # discovery lags behind it, and kopf reads it once
+        await cluster.looked(30)
+        assert len(Kopf.threads) == 1
+        cluster.requests_named = True
+        await seen(lambda: len(Kopf.threads) == 2)
+    assert Kopf.threads[0].stopped
+    assert Kopf.threads[1].watched == BOTH
+    assert (cluster.returns, cluster.returns_of_requests) == (1, 1)
+    assert said(caplog) == ["requests are not watched", "requests are watched"]
+    await end(running)
+
+
+async def test_a_removal_of_the_resource_of_requests_forgets_no_schedule() -> None:
+    cluster = Cluster()
+    running = asyncio.create_task(cluster.run())
+    await seen(lambda: len(Kopf.threads) == 1)
+    assert Kopf.threads[0].watched == BOTH
+    cluster.requests_served = cluster.requests_named = False
+    Kopf.threads[0].lose_resource()
+    await seen(lambda: len(Kopf.threads) == 2)
+    assert Kopf.threads[1].watched == ALONE
+    assert (cluster.removals, cluster.removals_of_requests) == (0, 1)
+    await end(running)
+
+
+async def test_an_api_server_that_does_not_say_whether_there_are_requests_is_asked_again() -> None:
+    cluster = Cluster()
+    silent = Reply(503, b"")
+    answer, cluster.api.answers = cluster.api.answers, [silent]
+    running = asyncio.create_task(cluster.run())
+    await cluster.looked(10)
+    assert Kopf.threads == []
+    cluster.api.answers = answer
+    await seen(lambda: len(Kopf.threads) == 1)
+    assert Kopf.threads[0].watched == BOTH
+    await end(running)
 
 
 async def end(running: asyncio.Task[None]) -> None:
