@@ -1,6 +1,6 @@
 """Writes what is generated in the chart: `python -m tests.chart.generate`.
 
-That is the template of the CRD and, in values.schema.json, the settings that `config` may hold;
+That is the templates of the CRDs and, in values.schema.json, the settings that `config` may hold;
 with `--readme`, which helm-docs writes, README.md too. `make crds` and `make chart` call it, and a
 test fails when the files differ from it. The rest of the schema is written by hand.
 """
@@ -17,6 +17,7 @@ from typing import Any
 from tests.cluster.harness.helm import CHART, write_readme
 
 from evenkeel.resource import crd
+from evenkeel.resource.definitions import DEFINITIONS, Definition
 from evenkeel.settings import Settings
 
 Json = dict[str, Any]
@@ -44,7 +45,9 @@ metadata:
 
 
 def generate(chart: Path, *, readme: bool) -> None:
-    (chart / "templates" / "crd-scheduledjobs.yaml").write_text(crd_template(_crd_text()))
+    for definition in DEFINITIONS:
+        template = chart / "templates" / f"crd-{definition.plural}.yaml"
+        template.write_text(crd_template(_crd_text(definition)))
     schema = chart / "values.schema.json"
     schema.write_text(schema_text(json.loads(schema.read_text())))
     if readme:
@@ -99,9 +102,9 @@ def _closed(properties: Json) -> Json:
     return {"type": "object", "additionalProperties": False, "properties": properties}
 
 
-def _crd_text() -> str:
+def _crd_text(definition: Definition) -> str:
     written = io.StringIO()
-    crd.render(written)
+    crd.render(definition, written)
     return written.getvalue()
 
 

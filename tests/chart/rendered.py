@@ -34,6 +34,12 @@ RULES: list[Json] = [
     {"apiGroups": ["evenkeel.dev"], "resources": ["scheduledjobs/status"], "verbs": ["patch"]},
     {"apiGroups": ["evenkeel.dev"], "resources": ["scheduledjobs/finalizers"], "verbs": ["update"]},
     {
+        "apiGroups": ["evenkeel.dev"],
+        "resources": ["runrequests"],
+        "verbs": ["get", "list", "watch", "create", "delete"],
+    },
+    {"apiGroups": ["evenkeel.dev"], "resources": ["runrequests/status"], "verbs": ["patch"]},
+    {
         "apiGroups": ["batch"],
         "resources": ["jobs"],
         "verbs": ["get", "list", "watch", "create", "delete"],

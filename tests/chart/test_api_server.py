@@ -158,25 +158,25 @@ def test_the_cluster_s_roles_pass_their_rights_on(server: Cluster, release: str)
         user = ["-n", release, "create", "rolebinding", role, f"--clusterrole={role}"]
         server.kubectl(*user, f"--user={role}")
 
-    def may(user: str, verb: str, resource: str, *more: str) -> bool:
+    def may(verb: str, resource: str, *more: str) -> list[bool]:
+        """Whether view, edit and admin may, in that order."""
         question = ["-n", release, "auth", "can-i", verb, f"{resource}.evenkeel.dev", *more]
-        return server.kubectl(*question, f"--as={user}", check=False).stdout == "yes\n"
+        return [
+            server.kubectl(*question, f"--as={user}", check=False).stdout == "yes\n"
+            for user in ("view", "edit", "admin")
+        ]
 
-    users = ("view", "edit", "admin")
-    # A controller of its own adds up the rules, of one role after the other.
-    eventually(
-        lambda: [may(user, "list", "scheduledjobs") for user in users] == [True, True, True],
-        "all three may list",
-    )
-    eventually(
-        lambda: [may(user, "create", "scheduledjobs") for user in users] == [False, True, True],
-        "two may create",
-    )
-    assert [may(user, "deletecollection", "scheduledjobs") for user in users] == [
-        *(False, True, True),
-    ]
-    assert [may(user, "get", "scheduledjobs", STATUS) for user in users] == [True] * 3
-    assert [may(user, "patch", "scheduledjobs", STATUS) for user in users] == [False] * 3
+    for resource in ("scheduledjobs", "runrequests"):
+        # A controller of its own adds up the rules, of one role after the other.
+        eventually(
+            lambda asked=resource: may("list", asked) == [True, True, True], "all three may list"
+        )
+        eventually(
+            lambda asked=resource: may("create", asked) == [False, True, True], "two may create"
+        )
+        assert may("patch", resource) == may("deletecollection", resource) == [False, True, True]
+        assert may("get", resource, STATUS) == [True, True, True]
+        assert may("patch", resource, STATUS) == [False, False, False]
 
 
 def test_the_operator_may_do_its_work_and_nothing_else(server: Cluster, release: str) -> None:
@@ -187,8 +187,13 @@ def test_the_operator_may_do_its_work_and_nothing_else(server: Cluster, release:
         return server.kubectl(*question, check=False).stdout == "yes\n"
 
     eventually(lambda: may("create", "jobs.batch"), "it may create Jobs")
-    eventually(lambda: may("patch", "scheduledjobs.evenkeel.dev", STATUS), "it may write statuses")
-    assert not may("patch", "scheduledjobs.evenkeel.dev")
+    for resource in ("scheduledjobs.evenkeel.dev", "runrequests.evenkeel.dev"):
+        eventually(lambda asked=resource: may("patch", asked, STATUS), "it may write statuses")
+        assert not may("patch", resource)
+    # For the annotation evenkeel.dev/trigger and ttlSecondsAfterFinished.
+    assert may("create", "runrequests.evenkeel.dev")
+    assert may("delete", "runrequests.evenkeel.dev")
+    assert not may("delete", "scheduledjobs.evenkeel.dev")
     assert not may("update", "jobs.batch")
     assert not may("get", "secrets")
     assert not may("create", "pods")
@@ -249,7 +254,7 @@ HAND_OVERS = {
 def test_an_upgrade_changes_the_crd(
     helm: Helm, server: Cluster, namespace: str, newer: Path, commands: list[list[str]]
 ) -> None:
-    remove_crd(server)
+    server.remove_crds()
     for command in commands:
         server.kubectl(*command, "-f", str(CRDS))
     with installed(helm, server, namespace, *(["--take-ownership"] if commands else [])):
@@ -263,7 +268,7 @@ def test_an_upgrade_changes_the_crd(
 def test_a_crd_that_kubectl_applied_and_nobody_handed_over_needs_force(
     helm: Helm, server: Cluster, namespace: str, newer: Path
 ) -> None:
-    remove_crd(server)
+    server.remove_crds()
     server.kubectl("apply", "-f", str(CRDS))
     upgrade = ["upgrade", namespace, str(newer), "-n", namespace]
     with installed(helm, server, namespace, "--take-ownership"):
@@ -278,7 +283,7 @@ def test_a_crd_that_kubectl_applied_and_nobody_handed_over_needs_force(
 def test_an_uninstall_leaves_the_crd_and_all_schedules_and_nothing_else(
     helm: Helm, server: Cluster, namespace: str
 ) -> None:
-    remove_crd(server)
+    server.remove_crds()
     with installed(helm, server, namespace):
         eventually(
             lambda: server.kubectl("explain", "scheduledjobs.spec", check=False).returncode == 0,
@@ -303,7 +308,7 @@ def test_an_uninstall_leaves_the_crd_and_all_schedules_and_nothing_else(
 def test_a_crd_that_was_kept_belongs_to_its_release(
     helm: Helm, server: Cluster, namespace: str
 ) -> None:
-    remove_crd(server)
+    server.remove_crds()
     for _ in range(2):
         with installed(helm, server, namespace):
             pass
@@ -318,7 +323,7 @@ def test_a_crd_that_was_kept_belongs_to_its_release(
 def test_two_releases_that_serve_a_namespace_each_stand_side_by_side(
     helm: Helm, server: Cluster, namespace: str
 ) -> None:
-    remove_crd(server)
+    server.remove_crds()
     other = f"{namespace}-b"
     server.kubectl("create", "namespace", other)
 
@@ -343,10 +348,6 @@ def installed(
         yield
     finally:
         helm("uninstall", *release, kubeconfig=server.kubeconfig)
-
-
-def remove_crd(server: Cluster) -> None:
-    server.kubectl("delete", "crd", CRD, "--ignore-not-found")
 
 
 def described(server: Cluster) -> str:

@@ -84,7 +84,7 @@ def server(cluster: Cluster, helm: Helm) -> Iterator[Server]:
     yield found
     for release in ("evenkeel", "other"):
         found.helm("uninstall", release=release)
-    cluster.kubectl("delete", CRD, "--ignore-not-found")
+    cluster.remove_crds()
 
 
 @pytest.fixture

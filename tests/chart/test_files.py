@@ -16,9 +16,11 @@ import yaml
 from tests.chart import generate
 from tests.chart.rendered import FULL, SWITCHES, Json, render
 from tests.chart.schema import DEFAULTS, SCHEMA, leaves, objects, paths, within
+from tests.cluster.harness.cluster import OUR_CRDS
 from tests.cluster.harness.helm import CHART, Helm
 
 from evenkeel.resource.crd import crd
+from evenkeel.resource.definitions import DEFINITIONS, Definition
 
 # Labels and the like, whose keys users choose, and parts of a Pod, whose keys Kubernetes knows.
 FREE = {
@@ -63,22 +65,25 @@ def test_a_crd_that_holds_braces_is_no_template(helm: Helm, tmp_path: Path) -> N
     assert yaml.safe_load(shown)["spec"]["text"] == f"An expression such as {braces}."
 
 
-def test_the_rendered_crd_is_that_of_the_models(helm: Helm) -> None:
-    rendered = render(helm).one("CustomResourceDefinition")
+@pytest.mark.parametrize("definition", DEFINITIONS, ids=lambda each: each.plural)
+def test_the_rendered_crd_is_that_of_the_models(helm: Helm, definition: Definition) -> None:
+    expected = crd(definition)
+    rendered = render(helm).one("CustomResourceDefinition", expected["metadata"]["name"])
 
     metadata = rendered.pop("metadata")
-    expected = crd()
     assert metadata["name"] == expected.pop("metadata")["name"]
     assert set(metadata) == {"name", "labels", "annotations"}
     assert rendered == expected
 
 
-def test_the_crd_is_kept_only_if_asked_for(helm: Helm) -> None:
+@pytest.mark.parametrize("name", OUR_CRDS)
+def test_the_crd_is_kept_only_if_asked_for(helm: Helm, name: str) -> None:
     keep = {"helm.sh/resource-policy": "keep"}
     given = {"example.com/a": "b"}
 
     def annotations(**crds: Any) -> Any:
-        metadata = render(helm, {"crds": crds}).one("CustomResourceDefinition")["metadata"]
+        rendered = render(helm, {"crds": crds}).one("CustomResourceDefinition", name)
+        metadata = rendered["metadata"]
         return metadata.get("annotations")
 
     assert annotations() == keep
@@ -90,8 +95,9 @@ def test_the_crd_is_kept_only_if_asked_for(helm: Helm) -> None:
     }
 
 
-def test_the_crd_fits_an_annotation_with_room_to_spare(helm: Helm) -> None:
-    rendered = render(helm).one("CustomResourceDefinition")
+@pytest.mark.parametrize("name", OUR_CRDS)
+def test_the_crd_fits_an_annotation_with_room_to_spare(helm: Helm, name: str) -> None:
+    rendered = render(helm).one("CustomResourceDefinition", name)
 
     assert len(json.dumps(rendered, separators=(",", ":"))) < 200_000
 

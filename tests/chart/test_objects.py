@@ -10,6 +10,7 @@ import yaml
 from kubernetes_validate import utils as kubernetes_validate
 from tests.chart.rendered import FULL, RULES, SWITCHES, Json, Rendered, render
 from tests.cluster.harness import image
+from tests.cluster.harness.cluster import OUR_CRDS
 from tests.cluster.harness.helm import CHART, Helm
 
 from evenkeel.settings import Settings, load
@@ -20,6 +21,7 @@ SETS: dict[str, list[Json]] = {"default": [{}], "full": [FULL], "full and on": [
 
 READ = ["get", "list", "watch"]
 WRITE = ["create", "update", "patch", "delete", "deletecollection"]
+OURS = ["scheduledjobs", "runrequests"]
 
 
 @pytest.fixture(scope="module", params=SETS.values(), ids=list(SETS))
@@ -38,6 +40,7 @@ def default(helm: Helm) -> Rendered:
 def test_an_install_into_its_own_namespace_has_plain_names(default: Rendered) -> None:
     assert default.names() == {
         ("CustomResourceDefinition", "", "scheduledjobs.evenkeel.dev"),
+        ("CustomResourceDefinition", "", "runrequests.evenkeel.dev"),
         ("Deployment", "evenkeel", "evenkeel"),
         ("ServiceAccount", "evenkeel", "evenkeel"),
         ("ConfigMap", "evenkeel", "evenkeel"),
@@ -91,11 +94,11 @@ def test_objects_are_named_after_the_release(
         kubernetes_validate.validate(each, NEWEST, strict=True)
 
 
-def test_two_releases_share_no_object_but_the_crd(helm: Helm) -> None:
+def test_two_releases_share_no_object_but_the_crds(helm: Helm) -> None:
     places = [("evenkeel", "evenkeel"), ("evenkeel", "tools"), ("tools", "tools"), ("tools", "b")]
     found = [render(helm, release=release, namespace=ns).names() for release, ns in places]
 
-    shared = {("CustomResourceDefinition", "", "scheduledjobs.evenkeel.dev")}
+    shared = {("CustomResourceDefinition", "", name) for name in OUR_CRDS}
     assert len(set().union(*found) - shared) == sum(len(each - shared) for each in found)
 
 
@@ -184,11 +187,11 @@ def test_users_of_the_cluster_get_rights_by_their_roles(default: Rendered) -> No
     assert audience(view) == {"view", "edit", "admin"}
     assert audience(edit) == {"edit", "admin"}
     assert rights(view["rules"]) == {
-        *(("scheduledjobs", verb) for verb in READ),
-        ("scheduledjobs/status", "get"),
+        *((resource, verb) for resource in OURS for verb in READ),
+        *((f"{resource}/status", "get") for resource in OURS),
     }
     assert rights(edit["rules"]) == rights(view["rules"]) | {
-        ("scheduledjobs", verb) for verb in WRITE
+        (resource, verb) for resource in OURS for verb in WRITE
     }
 
 

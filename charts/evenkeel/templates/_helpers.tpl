@@ -100,6 +100,13 @@ deletion of their owner.
 - apiGroups: [evenkeel.dev]
   resources: [scheduledjobs/finalizers]
   verbs: [update]
+# It makes a request for the annotation evenkeel.dev/trigger, and deletes one whose ttl has passed.
+- apiGroups: [evenkeel.dev]
+  resources: [runrequests]
+  verbs: [get, list, watch, create, delete]
+- apiGroups: [evenkeel.dev]
+  resources: [runrequests/status]
+  verbs: [patch]
 - apiGroups: [batch]
   resources: [jobs]
   verbs: [get, list, watch, create, delete]
