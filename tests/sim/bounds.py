@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from tests.sim import forgiven
 from tests.sim.outcome import Outcome
-from tests.sim.server import JOB, SCHEDULED_JOB
+from tests.sim.server import JOB, RUN_REQUEST, SCHEDULED_JOB
 
 from evenkeel.core.schedule.pods import LONGEST_PAUSE_S
 
@@ -113,7 +113,9 @@ def _limits(outcome: Outcome, sizes: dict[str, int]) -> dict[str, int]:
     """How much of each there may be in the calm at the end."""
     now, jobs = outcome.now, len(outcome.server.objects[JOB])
     exist = len(outcome.server.objects[SCHEDULED_JOB])
-    schedules = sizes["scheduler: schedules"]
+    asked_for = len(outcome.server.objects[RUN_REQUEST])
+    asked_for += sum(at > now - 60 for at, _ in outcome.requests_deleted.values())
+    schedules, requests = sizes["scheduler: schedules"], sizes["scheduler: requests"]
     left = outcome.left
     assert left is not None
     # A task is dropped when its instant comes. By a clock that was set back that may be in hours,
@@ -121,6 +123,7 @@ def _limits(outcome: Outcome, sizes: dict[str, int]) -> dict[str, int]:
     planned_for = len(outcome.schedules) if "wall" in outcome.world.tags else schedules
     outlived = sum(at > now - LONGEST_PAUSE_S for at in outcome.deleted.values())
     due_just_now = sum(due > left.now - JUST_NOW_S for _, due in left.active)
+    due_just_now += len(left.requested)
     due_just_now += sum(job.ended_at > now - JUST_NOW_S for job in outcome.jobs.values())  # retries
     return {
         "scheduler: schedules": exist + sum(at > now - 60 for at in outcome.deleted.values()),
@@ -133,12 +136,19 @@ def _limits(outcome: Outcome, sizes: dict[str, int]) -> dict[str, int]:
         "scheduler: schedules that arrived together": 0,
         "scheduler: moves of a set": 0,
         "scheduler: agenda": 2 * sizes["scheduler: runs"]
-        + 10 * planned_for
+        + 10 * (planned_for + requests)
         + TASKS_OF_GONE * outlived,
         "scheduler: unwanted creates": 0,
         "scheduler: decided due times": 20 * schedules,
-        "scheduler: finished Jobs": jobs + schedules,
+        # History counts those of each request apart, and some vanish unseen.
+        "scheduler: finished Jobs": jobs + schedules + requests,
         "scheduler: Jobs to delete": 0,
+        "scheduler: requests": asked_for,
+        "scheduler: requests in line": asked_for,
+        "scheduler: requests under way": asked_for,
+        "scheduler: unfinished requests": asked_for,
+        "scheduler: closed requests": 0,
+        "scheduler: unclaimed Jobs": 0,
         "launcher: bodies": sizes["scheduler: prepared runs"],
         "launcher: creates that wait": due_just_now,
         "launcher: creates in flight": due_just_now,
@@ -149,22 +159,34 @@ def _limits(outcome: Outcome, sizes: dict[str, int]) -> dict[str, int]:
         "status sync: failed writes": 0,
         "status sync: versions": schedules,
         "status sync: stored revisions": schedules,
+        "request status sync: statuses that wait": asked_for,
+        "request status sync: first statuses that wait": asked_for,
+        "request status sync: times of writes": asked_for,
+        "request status sync: failed writes": 0,
+        "request status sync: versions": asked_for,
+        "request status sync: stored revisions": asked_for,
+        "request errands: requests to make": 0,
+        "request errands: requests to delete": 0,
         "errands: templates to prove": 0,
         "errands: dry runs": 0,
         "errands: Jobs to find": 0,
-        "events: Events that wait": 0 if left.behind else EVENTS_AT_ONCE * schedules,
-        "events: series of Events": REASONS_LIMIT * len(outcome.schedules),
+        "events: Events that wait": 0 if left.behind else EVENTS_AT_ONCE * (schedules + requests),
+        "events: series of Events": REASONS_LIMIT
+        * (len(outcome.schedules) + len(outcome.requests)),
         "watch: Jobs": jobs + 10,
         "ledger: rows that wait": ROWS_AT_ONCE * schedules,
         "ledger: marks that wait": schedules,
-        "ledger: schedules with rows": schedules,
+        "ledger: schedules and requests with rows": schedules + asked_for,
         "ledger: schedules with a gap": 0,
         "ledger: gaps that wait for a status": 0,
         "ledger: told marks": schedules,
+        "ledger: told requests": asked_for,
+        "ledger: runs left over": 0,
+        "ledger: requests known": 0,
         "ledger: first sights": 0,
         "ledger: rows read": 0,
         # A retry that did not come to its time is forgotten when that has come.
-        "ledger: deferred runs": sizes["scheduler: runs"] + 2 * schedules,
+        "ledger: deferred runs": sizes["scheduler: runs"] + 2 * schedules + asked_for,
         "ledger: minutes": 1,
         "ledger: questions": 0,
     }

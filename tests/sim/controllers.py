@@ -157,3 +157,9 @@ def run_of(job: Json) -> tuple[str, int, int] | None:
     """Owner uid, due time and attempt of a Job of ours; None: it is not ours."""
     fact = read_job(job)
     return None if fact is None else (fact.run.uid, fact.run.due, fact.attempt)
+
+
+def kind_of(job: Json) -> str:
+    """Of its run: whether the timing or a request made it due. Empty: it is not ours."""
+    fact = read_job(job)
+    return "" if fact is None else fact.run.kind

@@ -7,12 +7,13 @@ from typing import Any
 from tests.sim import forgiven
 from tests.sim.outcome import Outcome
 from tests.sim.reading import due_in, internal, may_vanish, timing_of, waiting_in
-from tests.sim.server import JOB, SCHEDULED_JOB, Json
+from tests.sim.server import JOB, RUN_REQUEST, SCHEDULED_JOB, Json
 
 from evenkeel import rfc3339
 from evenkeel.model import Instant
 
 AFTER_LOST = ("consecutiveFailures", "lastResult", "lastScheduleTime")
+REQUEST_AFTER_LOST = ("state", "condition Complete", "condition Failed")
 
 SAME = (
     "observedGeneration",
@@ -25,6 +26,17 @@ SAME = (
     "activeCount",
     "consecutiveFailures",
     "counts",
+)
+
+SAME_OF_REQUEST = (
+    "observedGeneration",
+    "state",
+    "scheduleUid",
+    "done",
+    "total",
+    "counts",
+    "dues",
+    "consecutiveFailures",
 )
 
 
@@ -48,7 +60,7 @@ def differences(outcome: Outcome, faultless: Outcome) -> list[str]:
         assert lost is not None
         for document in (*mine.values(), *others.values()):
             document["counts"] = sum(document["counts"].values())
-            for name in (f"run due {rfc3339.show(lost)}", *AFTER_LOST):
+            for name in (f"run due {rfc3339.show(lost)}", *AFTER_LOST, *REQUEST_AFTER_LOST):
                 document.pop(name, None)
     found = []
     for key in sorted(set(mine) | set(others)):
@@ -78,20 +90,34 @@ def _due_of(job: str) -> Instant:
 
 def _lost_by_the_mark(outcome: Outcome, faultless: Outcome) -> Instant | None:
     """The due time of a run that was marked, and never created because of the crash."""
-    created = {job.due for job in outcome.jobs.values()}
+    created = {job.run for job in outcome.all_jobs.values()}
     lost = [
         job.due
-        for job in faultless.jobs.values()
-        if job.due not in created and may_vanish(faultless.schedules[job.uid])
+        for job in faultless.all_jobs.values()
+        if job.run not in created and may_vanish(faultless.schedules[job.uid])
     ]
     return lost[0] if len(lost) == 1 else None
 
 
 def _documents(outcome: Outcome) -> dict[str, Json]:
-    return {
+    schedules = {
         f"{ns}/{name}": _comparable(item.get("status") or {})
         for (ns, name), item in outcome.server.objects[SCHEDULED_JOB].items()
     }
+    requests = {
+        f"request {ns}/{name}": _comparable_request(item.get("status") or {})
+        for (ns, name), item in outcome.server.objects[RUN_REQUEST].items()
+    }
+    return schedules | requests
+
+
+def _comparable_request(status: Json) -> Json:
+    same: dict[str, Any] = {name: status.get(name) for name in SAME_OF_REQUEST}
+    plan = status.get("plan") or {}
+    same |= {f"plan {name}": plan.get(name) for name in ("count", "bits", "mark")}
+    for kind in status.get("conditions") or ():
+        same[f"condition {kind['type']}"] = (kind["status"], kind["reason"])
+    return same
 
 
 def _comparable(status: Json) -> Json:
@@ -123,4 +149,4 @@ def _jobs(outcome: Outcome) -> set[str]:
 
 
 def _jobs_ever(outcome: Outcome) -> set[str]:
-    return {f"{job.ns}/{job.name}" for job in outcome.jobs.values()}
+    return {f"{job.ns}/{job.name}" for job in outcome.all_jobs.values()}

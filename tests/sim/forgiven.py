@@ -17,6 +17,8 @@ from dataclasses import dataclass
 from tests.sim.outcome import Created, Outcome
 from tests.sim.reading import faults_of, has_pending_deadline, may_vanish
 
+from evenkeel.resource.request_record import REQUEST_RECENT_COUNT
+
 Holds = Callable[..., bool]
 
 
@@ -192,6 +194,13 @@ def timing_was_never_told(outcome: Outcome, told: bool) -> bool:
     return not told
 
 
+@forgiven(a_play=3, a_thousand=12)
+def planned_by_a_timing_never_told(outcome: Outcome, untold: bool) -> bool:
+    """A request was planned by a timing or a phase of which no status of the schedule was stored:
+    the process died before, or another edit came first. The plan itself names it."""
+    return untold
+
+
 @forgiven(a_play=4, a_thousand=20)
 def run_of_a_timing_never_told(outcome: Outcome) -> bool:
     """A Job of a timing that no status told of, because the process died before: it ran, so it is
@@ -206,6 +215,13 @@ def in_the_ledger_by_a_timing_never_told(outcome: Outcome, ran: bool) -> bool:
     return ran
 
 
+@forgiven(a_play=2, a_thousand=3)
+def lacks_a_run_of_a_timing_never_told(outcome: Outcome, strays: int) -> bool:
+    """And where the next process was killed, too, before its row of that run was written: the
+    ledger is filled from `recent` with what was due by the timings that it knows."""
+    return strays > 0 and len(outcome.processes) > 2
+
+
 @forgiven(a_play=2, a_thousand=2)
 def verdict_nobody_can_reckon(outcome: Outcome) -> bool:
     """A Job that a user deleted is a run only where the operator had seen the Job before that. And
@@ -214,7 +230,7 @@ def verdict_nobody_can_reckon(outcome: Outcome) -> bool:
     return True
 
 
-@forgiven(a_play=9, a_thousand=8)
+@forgiven(a_play=12, a_thousand=8)
 def phase_was_never_told(outcome: Outcome, untold: bool) -> bool:
     """The process that chose a phase launched by it and died, or no write came through, before a
     status told of the phase: whether a Job was due by it nobody outside can say."""
@@ -248,6 +264,41 @@ def lost_between_mark_and_create(outcome: Outcome, due: int | None) -> bool:
     create. A crash between the two leaves the run lost (outcome_unknown): created again it might
     run twice."""
     return due is not None
+
+
+# --- requests -------------------------------------------------------------------------------------
+
+
+@forgiven(a_play=20, a_thousand=0)
+def ledger_lost_rows(outcome: Outcome) -> bool:
+    """The store was away, slow or lost: what it lacks of requested runs nobody tells it again."""
+    return outcome.vault.trouble.is_any
+
+
+@forgiven(a_play=4, a_thousand=0)
+def ends_died_with_their_process(outcome: Outcome, ends: int) -> bool:
+    """A process that is killed takes rows with it that the ledger has not got yet. The next one
+    writes them from `recent` of the request, which tells of ten."""
+    return len(outcome.processes) > 1 and ends > REQUEST_RECENT_COUNT
+
+
+@forgiven(a_play=2, a_thousand=0)
+def more_at_once_after_a_kill(outcome: Outcome) -> bool:
+    """A process that was killed had begun the next run, because one had ended, and no status told
+    of that end, nor did a Job: its create was refused. The next process follows both."""
+    return len(outcome.processes) > 1
+
+
+@forgiven(a_play=20, a_thousand=0)
+def ledger_did_not_know(outcome: Outcome) -> bool:
+    """Which due times have run is asked of the ledger. It may lack what happened while it was away,
+    what a process had not written when it was killed, and what no watch had told of."""
+    processes = outcome.processes
+    return (
+        outcome.vault.trouble.is_any
+        or len(processes) > 1
+        or processes[0].play.trouble.storm is not None
+    )
 
 
 # --- bounds ---------------------------------------------------------------------------------------

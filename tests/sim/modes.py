@@ -15,8 +15,9 @@ from tests.sim.network import CrashPoint
 from tests.sim.oracles import violations
 from tests.sim.outcome import Outcome
 from tests.sim.play import Trouble, play
+from tests.sim.requested import with_requests
 from tests.sim.store import StoreCrash, StoreTrouble
-from tests.sim.world import UNSTORED_FROM, World, from_seed
+from tests.sim.world import REQUESTS_FROM, UNSTORED_FROM, World, from_seed
 from tests.sim.worlds import WORLDS
 
 STEPS = (1, 2, 3, 5, 7, 11)
@@ -60,12 +61,18 @@ def restart_every(number: int, steps: int) -> list[str]:
 
 def storm(seed: int, *, verbose: bool = False) -> tuple[list[str], Outcome]:
     """A world, a weather and crashes by seed; then calm, in which all must come right."""
-    if seed >= UNSTORED_FROM:
+    if UNSTORED_FROM <= seed < REQUESTS_FROM:
         return _unstored(seed, verbose=verbose)
-    world = from_seed(seed)
+    world = world_of(seed)
     store = StoreTrouble.from_seed(seed, until_s=world.calm_from_s)
     outcome = play(world, trouble_from_seed(seed, world), store=store, verbose=verbose)
     return violations(outcome), outcome
+
+
+def world_of(seed: int) -> World:
+    """With requests, where the seed has some."""
+    world = from_seed(seed)
+    return with_requests(seed, world) if seed >= REQUESTS_FROM else world
 
 
 def _unstored(seed: int, *, verbose: bool) -> tuple[list[str], Outcome]:

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from tests.sim import forgiven
 from tests.sim.accounts import the_ledger_agrees
 from tests.sim.bounds import no_hot_loop, nothing_is_left_over
-from tests.sim.controllers import exit_code, run_of
+from tests.sim.controllers import exit_code, kind_of, run_of
 from tests.sim.outcome import Created, Outcome
 from tests.sim.reading import (
     PRE_SCHEDULE_S,
@@ -40,10 +40,12 @@ from tests.sim.reading import (
     wished_between,
     with_its_phase,
 )
+from tests.sim.request_accounts import requests_are_accounted_for
+from tests.sim.request_oracles import requests_are_right
 from tests.sim.server import JOB, SCHEDULED_JOB, Json
 
 from evenkeel import rfc3339
-from evenkeel.model import ENDED, At, Instant, RunId, Schedule
+from evenkeel.model import BY_SCHEDULE, ENDED, At, Instant, RunId, Schedule
 from evenkeel.resource.job import job_name
 from evenkeel.resource.read import read
 from evenkeel.resource.timing import timing_from_fields
@@ -84,6 +86,8 @@ def violations(outcome: Outcome) -> list[str]:
     found += _no_status_is_refused(outcome)
     found += _forged_ones_go_on(outcome)
     found += _all_is_known(outcome)
+    found += requests_are_right(outcome)
+    found += requests_are_accounted_for(outcome)
     found += the_ledger_agrees(outcome)
     found += no_hot_loop(outcome)
     found += nothing_is_left_over(outcome)
@@ -96,14 +100,15 @@ def violations(outcome: Outcome) -> list[str]:
 
 def _one_job_per_run(outcome: Outcome) -> Iterator[str]:
     """Over the whole history, deleted Jobs included; another attempt needs a failed one before."""
-    runs: dict[tuple[str, Instant], list[Created]] = defaultdict(list)
-    for job in outcome.jobs.values():
-        runs[job.uid, job.due].append(job)
-    for (uid, due), jobs in runs.items():
+    runs: dict[RunId, list[Created]] = defaultdict(list)
+    for job in outcome.all_jobs.values():
+        runs[job.run].append(job)
+    for run, jobs in runs.items():
+        uid = run.uid
         if forgiven.status_was_forged(outcome, uid):
             continue
         jobs.sort(key=lambda job: job.at)
-        where = f"{name_of(outcome, uid)} due {rfc3339.show(due)}"
+        where = f"{name_of(outcome, uid)} {run.kind} due {rfc3339.show(run.due)}"
         attempts = [job.attempt for job in jobs]
         if attempts != list(range(1, len(jobs) + 1)) and not (
             forgiven.user_deleted_the_job(outcome, *jobs[:-1])
@@ -123,14 +128,16 @@ def _one_job_per_run(outcome: Outcome) -> Iterator[str]:
                 yield f"{where}: attempt {following.attempt} although {one.name} had not failed"
         for job in jobs:
             name = name_of(outcome, uid).split("/")[1]
-            if job.name != job_name(name, RunId(uid, due), job.attempt):
+            if job.name != job_name(name, run, job.attempt):
                 yield f"{where}: the Job is named {job.name}"
 
 
 def _never_before_its_time(outcome: Outcome) -> Iterator[str]:
-    for job in outcome.jobs.values():
+    for job in outcome.all_jobs.values():
         if job.at < job.due and not forgiven.clock_was_set(outcome):
             yield f"{job.name} was created {job.due - job.at:.3f} s early"
+        if job.kind != BY_SCHEDULE:
+            continue  # whoever asks may ask for what was due before
         created = read_instant(outcome.schedules[job.uid]["metadata"]["creationTimestamp"])
         if job.due <= created and not (
             forgiven.clock_was_set(outcome) or forgiven.status_was_forged(outcome, job.uid)
@@ -148,6 +155,8 @@ def _announced_before_its_create(outcome: Outcome) -> Iterator[str]:
         run = run_of(job)
         if run is None or "ttlSecondsAfterFinished" not in job["spec"]:
             continue
+        if kind_of(job) != BY_SCHEDULE:
+            continue  # the status of its request announces it
         uid, due, _ = run
         stored = outcome.statuses.get(uid, [])
         last = bisect.bisect_right(stored, request.at, key=lambda each: each[0]) - 1
@@ -248,7 +257,8 @@ def _counts_add_up(outcome: Outcome, uid: str, status: Json) -> Iterator[str]:
     deleted = {job.due for job in mine if job.deleted_by == "user"} - due - ran
     behind -= due | ran
     # To a process that begins by a clock that was set back, a mark ahead counts as now.
-    went_back = mark < max(mark_of(one) or 0 for _, one in outcome.statuses[uid])
+    marks = [mark_of(one) or 0 for _, one in outcome.statuses[uid]]
+    went_back = any(after < before for before, after in itertools.pairwise(marks))
     if surplus > 0 and went_back and forgiven.clock_was_set(outcome):
         return
     if surplus and not (
@@ -344,7 +354,10 @@ def _nothing_by_a_timing_that_a_mistake_ended(outcome: Outcome) -> Iterator[str]
             refused = refused_since(old)
             if refused is None or since_of(new) == since_of(old):
                 continue
-            mended = read_instant(since_of(new) or "")
+            if (since := since_of(new)) is None:
+                yield f"{name_of(outcome, uid)}: its status has lost its timing"
+                continue
+            mended = read_instant(since)
             # A process may have launched by the new timing, and died before it told of it, or of
             # its phase; or by one between the two that no write told of.
             told = timing_from_fields(timing_of(new)["fields"])
@@ -446,6 +459,7 @@ def _is_known(outcome: Outcome, item: Json) -> Iterator[str]:
         yield f"{where}: the status speaks of an older generation"
     waiting = {due for due in waiting_in(said) if due <= outcome.left.now}
     places = {due for owner, due in outcome.left.active if owner == uid}
+    places |= {run.due for run in outcome.left.requested if run.uid == uid}
     if waiting and not places and not is_halted(item, said):
         yield f"{where}: {len(waiting)} wait, and nobody holds the place"
     settled = _quiet_for_s(outcome, uid, said) > QUIET_S
@@ -461,7 +475,7 @@ def _quiet_for_s(outcome: Outcome, uid: str, said: Json) -> float:
     times += [due for owner, due in left.active if owner == uid]
     ages = [left.now - time for time in times if time <= left.now]
     # By the server's clock: ours may be another.
-    mine = [job for job in outcome.jobs.values() if job.uid == uid]
+    mine = [job for job in outcome.all_jobs.values() if job.uid == uid]
     ages += [outcome.now - (job.deleted_at or job.ended_at or job.at) for job in mine]
     if uid in outcome.statuses:
         ages.append(outcome.now - outcome.statuses[uid][-1][0])

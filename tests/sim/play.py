@@ -18,15 +18,15 @@ from tests.sim.network import CrashPoint, Storm, Weather
 from tests.sim.outcome import Outcome, Scrape
 from tests.sim.process import Process, owned, text_of
 from tests.sim.record import Record
-from tests.sim.server import JOB, SCHEDULED_JOB, Json, Kind, Server
+from tests.sim.server import JOB, RUN_REQUEST, SCHEDULED_JOB, Json, Kind, Server
 from tests.sim.store import StoreCrash, StoreTrouble, Vault
 from tests.sim.virtual import SimulatedClock, VirtualLoop
-from tests.sim.world import FORGED_FROM, Deed, World
+from tests.sim.world import FORGED_FROM, REQUESTS_FROM, Deed, World
 
 import evenkeel.app
 import evenkeel.clock
 from evenkeel.core.messages import CancelRun
-from evenkeel.kube.api import Reply, schedules_path
+from evenkeel.kube.api import Reply, requests_path, schedules_path
 from evenkeel.model import RunId
 
 
@@ -114,9 +114,8 @@ class Play:
         self.weather = Weather()
         if trouble.storm is not None:
             storm_rng = Random(f"storm {trouble.storm}")
-            self.weather = Storm.from_seed(
-                storm_rng, until_s=world.calm_from_s, mute=trouble.storm >= FORGED_FROM
-            )
+            mute = FORGED_FROM <= trouble.storm < REQUESTS_FROM
+            self.weather = Storm.from_seed(storm_rng, until_s=world.calm_from_s, mute=mute)
         self.weather_of: Callable[[int], Weather] = lambda number: self.weather
         self.vault = Vault(store)
         self.outcome = Outcome(world, self.server, self.vault)
@@ -218,6 +217,13 @@ class Play:
                 self._ask("PATCH", f"{path}/{deed.name}", deed.body)
             case "delete":
                 self._ask("DELETE", f"{path}/{deed.name}")
+            case "request":
+                body = {"metadata": {"name": deed.name}, "spec": deed.body}
+                self._ask("POST", requests_path(deed.ns), body)
+            case "patch request":
+                self._ask("PATCH", requests_path(deed.ns, deed.name), deed.body)
+            case "delete request":
+                self._ask("DELETE", requests_path(deed.ns, deed.name))
             case "delete job":
                 for job in self.outcome.jobs_of(deed.name)[-1:]:
                     self._ask("DELETE", f"/apis/batch/v1/namespaces/{job.ns}/jobs/{job.name}")
@@ -239,7 +245,9 @@ class Play:
                 for process in self.outcome.processes:
                     for change in self.server.log[-5:]:
                         if change.kind is SCHEDULED_JOB:
-                            process.changed(change.type, change.object)
+                            process.listener.see(change.type, change.object)
+                        elif change.kind is RUN_REQUEST:
+                            process.request_listener.see(change.type, change.object)
                         else:
                             process.operator.jobs[0].listener.changed(change.type, change.object)
             case "scrape":

@@ -1,7 +1,7 @@
 """One life of the operator: the real `app.Operator` with its launcher, reflectors and writers.
 
-Only kopf is replaced, by our own `Reflector` with the same `ScheduleListener`: kopf needs a real
-server. As with kopf, a list does not tell of deletions; the `Pruner` does.
+Only kopf is replaced, by our own `Reflector` with the same listeners: kopf needs a real server. As
+with kopf, a list does not tell of deletions; the `Pruner` does.
 """
 
 from __future__ import annotations
@@ -17,14 +17,16 @@ from tests.sim.network import Connection, CrashPoint
 from tests.sim.outcome import Left
 from tests.sim.server import Json
 from tests.sim.store import SimulatedStore, StoreCrash
+from tests.sim.world import NO_LEDGER
 
 from evenkeel.app import Operator
 from evenkeel.core.census import Census
 from evenkeel.core.effects import Answer
 from evenkeel.core.messages import GetActiveRuns, GetSchedule, Message
-from evenkeel.kube.api import schedules_path
-from evenkeel.kube.listener import ScheduleListener
+from evenkeel.kube.api import requests_path, schedules_path
+from evenkeel.kube.listener import Listener, RequestListener, ScheduleListener
 from evenkeel.kube.reflector import Reflector
+from evenkeel.model import BY_SCHEDULE
 from evenkeel.settings import Settings
 
 if TYPE_CHECKING:
@@ -35,6 +37,30 @@ STEPS_TO_AN_ANSWER = 50
 
 CURRENT: contextvars.ContextVar[Process | None] = contextvars.ContextVar("process", default=None)
 """Whose code is running; none: the world's own."""
+
+
+class _Shown:
+    """What a reflector sees, shown to the listener of a resource as kopf shows it."""
+
+    def __init__(self, listener: Listener) -> None:
+        self._listener = listener
+
+    def read(self, item: Json) -> Json:
+        """The whole object: the listener reads it."""
+        return item
+
+    def listed(self, found: list[Json], listed_at: float) -> None:
+        """As kopf tells of a list: without a kind of event."""
+        for item in found:
+            self._listener.see(None, item)
+
+    def changed(self, kind: str, item: Json) -> None:
+        """As kopf tells of a change."""
+        self._listener.see(kind, item)
+
+    def sizes(self) -> dict[str, int]:
+        """It keeps nothing of the objects."""
+        return {}
 
 
 class Process:
@@ -62,7 +88,9 @@ class Process:
             self.connection,
             play.clock,
             settings,
-            open_store=partial(SimulatedStore.open, play.vault, self, of_store),
+            open_store=None
+            if NO_LEDGER in play.world.tags
+            else partial(SimulatedStore.open, play.vault, self, of_store),
             process=f"operator {number}",
         )
         self.listener = ScheduleListener(
@@ -72,32 +100,25 @@ class Process:
             namespaces=settings.namespaces,
         )
         self.operator.status_sync.seen_version = self.listener.version
-        self.reflector = Reflector(self.connection, schedules_path(), self, now=play.clock.now)
+        self.request_listener = RequestListener(
+            self.operator.scheduler.inbox,
+            hand_over=lambda act, *args: act(*args),
+            namespaces=settings.namespaces,
+        )
+        self.operator.request_sync.seen_version = self.request_listener.version
+        self.reflectors = [
+            Reflector(self.connection, path, _Shown(listener), now=play.clock.now)
+            for path, listener in (
+                (schedules_path(), self.listener),
+                (requests_path(), self.request_listener),
+            )
+        ]
         # In the order of their birth: a set's own order is another one in each process.
         self.tasks: dict[asyncio.Task[Any], None] = {}
         self.over = asyncio.Event()
         self.crashed = False
         self.steps_since_ready = 0
         self._count_steps()
-
-    # the listener of the reflector
-
-    def read(self, item: Json) -> Json:
-        """The whole object: the listener reads it."""
-        return item
-
-    def listed(self, found: list[Json], listed_at: float) -> None:
-        """As kopf tells of a list: without a kind of event."""
-        for item in found:
-            self.listener.see(None, item)
-
-    def changed(self, kind: str, item: Json) -> None:
-        """As kopf tells of a change."""
-        self.listener.see(kind, item)
-
-    def sizes(self) -> dict[str, int]:
-        """It keeps nothing of the objects."""
-        return {}
 
     def _count_steps(self) -> None:
         scheduler, step = self.operator.scheduler, self.operator.scheduler.step
@@ -120,7 +141,7 @@ class Process:
         asyncio.get_running_loop().create_task(self._main(), context=context)
 
     async def _main(self) -> None:
-        watching = asyncio.create_task(self.reflector.run())
+        watching = [asyncio.create_task(reflector.run()) for reflector in self.reflectors]
         try:
             await self.operator.run()
         except asyncio.CancelledError:
@@ -128,7 +149,8 @@ class Process:
         except BaseException as error:  # noqa: BLE001 - whatever it is, the operator died of it
             self.play.fail(f"operator {self.number} died: {text_of(error)}")
         finally:
-            watching.cancel()
+            for watch in watching:
+                watch.cancel()
             self.over.set()
 
     def crash(self) -> None:
@@ -161,7 +183,7 @@ class Process:
             f"{item['metadata']['namespace']}/{item['metadata']['name']}"
             for item in outcome.schedules.values()
         }
-        active = self._ask(GetActiveRuns)
+        active = [run for _, run, *_ in self._ask(GetActiveRuns)]
         return Left(
             now=self.clock.now(),
             ready=self.operator.scheduler.ready,
@@ -172,7 +194,8 @@ class Process:
                 key: self._ask(lambda asked, key=key: GetSchedule(asked, key))
                 for key in sorted(keys)
             },
-            active=frozenset((run.uid, run.due) for _, run, *_ in active),
+            active=frozenset((run.uid, run.due) for run in active if run.kind == BY_SCHEDULE),
+            requested=frozenset(run for run in active if run.kind != BY_SCHEDULE),
         )
 
     def _ask(self, question: Callable[[object], Message]) -> Any:

@@ -13,6 +13,7 @@ from tests.sim.server import SCHEDULED_JOB, Json
 from evenkeel import rfc3339
 from evenkeel.model import BY_SCHEDULE, Instant, Interval, Schedule, Timing
 from evenkeel.resource.job import due_of
+from evenkeel.resource.job_name import read_job_name
 from evenkeel.resource.read import read
 from evenkeel.resource.timing import timing_from_fields, timing_hash
 from evenkeel.settings import Settings
@@ -46,8 +47,9 @@ def waiting_in(status: Json) -> set[Instant]:
 
 
 def active_in(status: Json) -> set[Instant]:
-    """Due times of the runs whose Jobs a status names."""
-    return {due_in(row["name"]) for row in status.get("active") or ()}
+    """Due times of the runs by schedule whose Jobs a status names."""
+    named = [read_job_name(row["name"]) for row in status.get("active") or ()]
+    return {one.due for one in named if one is not None and one.kind == BY_SCHEDULE}
 
 
 def due_in(name: str) -> Instant:

@@ -8,11 +8,11 @@ from contextlib import contextmanager
 from typing import Any
 
 import orjson
-from tests.sim.controllers import run_of
+from tests.sim.controllers import kind_of, run_of
 from tests.sim.outcome import Created, Outcome
 from tests.sim.process import CURRENT
 from tests.sim.reading import internal
-from tests.sim.server import JOB, SCHEDULED_JOB, Change
+from tests.sim.server import JOB, RUN_REQUEST, SCHEDULED_JOB, Change, Json
 
 
 class Record:
@@ -31,20 +31,41 @@ class Record:
         item, now = change.object, self.server.now()
         uid = item["metadata"]["uid"]
         if change.kind is SCHEDULED_JOB:
+            before = self.outcome.schedules.get(uid, item)["metadata"].get("annotations")
+            if before != item["metadata"].get("annotations"):
+                self.outcome.annotated[uid] = now
             self.outcome.schedules[uid] = item
-            generations = self.outcome.specs.setdefault(uid, [])
-            if len(generations) < item["metadata"]["generation"]:
-                generations.append(item)
+            self._write_down_generation(item, uid, now)
             if change.type == "DELETED":
                 self.outcome.deleted[uid] = now
             elif item.get("status"):
                 stored = self.outcome.statuses.setdefault(uid, [])
                 if not stored or stored[-1][1] != item["status"]:
                     stored.append((now, item["status"]))
+        elif change.kind is RUN_REQUEST:
+            self._write_down_request(change, uid, now)
         elif change.kind is JOB:
             self._write_down_job(change, uid, now)
         if self.verbose:
             self._tell(change)
+
+    def _write_down_generation(self, item: Json, uid: str, now: float) -> None:
+        generations = self.outcome.specs.setdefault(uid, [])
+        if len(generations) < item["metadata"]["generation"]:
+            generations.append(item)
+            self.outcome.edited.setdefault(uid, []).append(now)
+
+    def _write_down_request(self, change: Change, uid: str, now: float) -> None:
+        item = change.object
+        self.outcome.requests[uid] = item
+        self._write_down_generation(item, uid, now)
+        if change.type == "DELETED":
+            self.outcome.requests_deleted[uid] = now, self.asking
+            return
+        stored = self.outcome.request_statuses.setdefault(uid, [])
+        status = item.get("status") or {}
+        if not stored or stored[-1][1] != status:
+            stored.append((now, status))
 
     def ledger_stands(self) -> None:
         """A process has ended: how far the ledger is behind what the statuses told."""
@@ -64,11 +85,17 @@ class Record:
         if change.type == "ADDED":
             process = CURRENT.get()
             who = f"operator {process.number}" if process else ""
-            self.outcome.jobs[uid] = Created(
-                *run, metadata["namespace"], metadata["name"], now, who, image=_image(change.object)
+            self.outcome.all_jobs[uid] = Created(
+                *run,
+                metadata["namespace"],
+                metadata["name"],
+                now,
+                who,
+                image=_image(change.object),
+                kind=kind_of(change.object),
             )
             return
-        job = self.outcome.jobs[uid]
+        job = self.outcome.all_jobs[uid]
         ends = {"Complete": "succeeded", "Failed": "failed"}
         for condition in (change.object.get("status") or {}).get("conditions") or ():
             if not job.ended and condition["type"] in ends:
@@ -87,6 +114,9 @@ class Record:
             keys = ("mark", "counts", "waiting", "active", "recent", "pause")
             told = {**status, **internal(status)}
             more = {key: told[key] for key in keys if told.get(key)}
+        elif change.kind is RUN_REQUEST:
+            keys = ("state", "plan", "active", "counts", "done", "total", "recent", "conditions")
+            more = {key: status[key] for key in keys if status.get(key)}
         elif change.kind is JOB:
             more = {"conditions": [c["type"] for c in status.get("conditions") or ()]}
         self.note(f"    {change.type} {change.kind.name} {where} {_short(more)}")

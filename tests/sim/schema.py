@@ -1,7 +1,8 @@
-"""What the CRD's schema refuses of a status: types, lengths, bounds, required fields.
+"""What the schemas of the CRDs refuse, and what they fill in: types, lengths, bounds, required
+fields, defaults.
 
-As far as the CRD uses it; texts of times are not looked at. tests/contract holds it to a real API
-server.
+As far as the CRDs use it; neither texts of times nor the rules (CEL) are looked at. tests/contract
+holds it to a real API server.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from functools import cache
 from typing import Any
 
 from evenkeel.resource.crd import crd
+from evenkeel.resource.definitions import DEFINITIONS
 
 INT64 = range(-(2**63), 2**63)
 
@@ -24,11 +26,28 @@ _TYPES: dict[str, type | tuple[type, ...]] = {
 
 
 @cache
-def status_schema() -> dict[str, Any]:
-    """That of a ScheduledJob's status."""
-    version = crd()["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
-    schema: dict[str, Any] = version["properties"]["status"]
+def schema_of(plural: str, part: str) -> dict[str, Any]:
+    """That of the `spec` or the `status` of one of our resources."""
+    (definition,) = (one for one in DEFINITIONS if one.plural == plural)
+    version = crd(definition)["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
+    schema: dict[str, Any] = version["properties"][part]
     return schema
+
+
+def defaulted(value: object, schema: dict[str, Any]) -> Any:
+    """With what the schema fills in."""
+    if isinstance(value, list):
+        return [defaulted(item, schema.get("items") or {}) for item in value]
+    if not isinstance(value, dict):
+        return value
+    parts = schema.get("properties") or {}
+    filled = dict(value)
+    for name, part in parts.items():
+        if name not in filled and "default" in part:
+            filled[name] = part["default"]
+        if name in filled:
+            filled[name] = defaulted(filled[name], part)
+    return filled
 
 
 def refusals(value: object, schema: dict[str, Any], path: str) -> Iterator[str]:

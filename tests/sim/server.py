@@ -19,11 +19,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import orjson
-from tests.sim.schema import refusals, status_schema
+from tests.sim.schema import defaulted, refusals, schema_of
 
 from evenkeel import rfc3339
 from evenkeel.kube.api import JSON, Reply
-from evenkeel.resource.crd import NOT_SEEN_YET
 
 Json = dict[str, Any]
 
@@ -55,9 +54,11 @@ class Kind:
 
 JOB = Kind("/apis/batch/v1", "jobs", "Job", in_list=False)
 SCHEDULED_JOB = Kind("/apis/evenkeel.dev/v1alpha1", "scheduledjobs", "ScheduledJob", in_list=True)
+RUN_REQUEST = Kind("/apis/evenkeel.dev/v1alpha1", "runrequests", "RunRequest", in_list=True)
 POD = Kind("/api/v1", "pods", "Pod", in_list=False)
 EVENT = Kind("/api/v1", "events", "Event", in_list=False, has_status=False)
-KINDS = {(kind.prefix, kind.plural): kind for kind in (JOB, SCHEDULED_JOB, POD, EVENT)}
+OURS = (SCHEDULED_JOB, RUN_REQUEST)
+KINDS = {(kind.prefix, kind.plural): kind for kind in (JOB, SCHEDULED_JOB, RUN_REQUEST, POD, EVENT)}
 
 _PATH = re.compile(
     r"(/api/v1|/apis/[^/]+/[^/]+)(?:/namespaces/([^/]+))?/([a-z]+)(?:/([^/]+))?(?:/(status))?"
@@ -178,8 +179,13 @@ class Server:
         created = {key: value for key, value in item.items() if key != "status"}
         if kind is JOB:
             created["status"] = {}
-        if kind is SCHEDULED_JOB:
-            created["status"] = NOT_SEEN_YET
+        if kind is RUN_REQUEST:
+            schema = schema_of(kind.plural, "spec")
+            if (refused := _invalid(kind, name, "spec", item["spec"])) is not None:
+                return refused
+            created["spec"] = defaulted(item["spec"], schema)
+        if kind in OURS:
+            created["status"] = schema_of(kind.plural, "status")["default"]
         # By name and count, so that it is the same in a run with faults and in one without.
         count = self._uids[kind.plural, ns, name] = self._uids.get((kind.plural, ns, name), 0) + 1
         created["metadata"] = item["metadata"] | {
@@ -212,7 +218,7 @@ class Server:
             # What a patch leaves as it is, is not looked at again: as Kubernetes does.
             before = old.get("status") or {}
             changed = {key: part for key, part in status.items() if part != before.get(key)}
-            if kind is SCHEDULED_JOB and (refused := _invalid_status(name, changed)) is not None:
+            if kind in OURS and (refused := _invalid(kind, name, "status", changed)) is not None:
                 return refused
             new = old | {"status": status}
         else:
@@ -418,10 +424,10 @@ def _invalid_job(item: Json) -> Reply | None:
     )
 
 
-def _invalid_status(name: str, status: Json) -> Reply | None:
-    """What the CRD's schema refuses."""
-    wrong = ", ".join(refusals(status, status_schema(), "status"))
-    message = f'ScheduledJob.evenkeel.dev "{name}" is invalid: {wrong}'
+def _invalid(kind: Kind, name: str, part: str, value: Json) -> Reply | None:
+    """What the CRD's schema refuses of a spec or a status."""
+    wrong = ", ".join(refusals(value, schema_of(kind.plural, part), part))
+    message = f'{kind.name}.evenkeel.dev "{name}" is invalid: {wrong}'
     return _status(422, "Invalid", message) if wrong else None
 
 

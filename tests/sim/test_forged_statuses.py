@@ -96,7 +96,7 @@ def test_a_run_that_waits_for_a_retry_with_a_reason_of_others_keeps_no_place(rea
         "attempt": 1,
         "finished": moment(-5),
     }
-    waiting: Json = {"due": moment(-10), "kind": "s", "attempt": 1, "reason": reason}
+    waiting: Json = {"due": moment(-10), "attempt": 1, "reason": reason}
     status = {"recent": [row], "waiting": [moment(-10)], "internal": {"waiting": [waiting]}}
     story = victim_and_forged(status, concurrencyPolicy="Forbid", retry={"limit": 1})
 

@@ -55,7 +55,7 @@ def test_a_job_that_came_late_and_stays_is_found() -> None:
     first.deleted_at = first.at + 1
     late = replace(first, at=first.at + 3, deleted_at=first.at + 9)
 
-    outcome.jobs["late"] = late
+    outcome.all_jobs["late"] = late
     assert not any("not one Job each" in wrong for wrong in violations(outcome))
     late.deleted_at = None
     assert any("not one Job each" in wrong for wrong in violations(outcome))

@@ -30,7 +30,9 @@ from evenkeel.ledger.rows import (
     Deferred,
     Facts,
     Folded,
+    Page,
     Retention,
+    RunQuery,
     RunRow,
     ScheduleRow,
     Write,
@@ -69,6 +71,11 @@ class Shards:
             self.illegal += done.illegal
         self.written_at = batch.at
         return Written(len(batch.writes))
+
+    async def runs(self, query: RunQuery) -> Page:
+        """There are no requests, and nothing else is asked for."""
+        assert not query.ranges
+        return Page(())
 
     async def facts(self) -> Facts:
         self._reach()
@@ -165,6 +172,7 @@ class Cluster(World):
                     exists=lambda uid: scheduler.state.knows(uid) > 0,
                     schedules=lambda: tuple(scheduler.state.entries),
                     launched=scheduler.launched,
+                    requests=scheduler.request_kinds,
                     ready=lambda: scheduler.ready,
                 ),
             )

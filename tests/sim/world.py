@@ -8,18 +8,23 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
-from tests.sim.controllers import Fate, run_of
+from tests.sim.controllers import Fate, kind_of, run_of
 from tests.sim.network import SILENCE_S
 from tests.sim.server import Json, status_reply
 
 from evenkeel import rfc3339
 from evenkeel.kube.api import Reply
+from evenkeel.model import BY_SCHEDULE
 from evenkeel.resource.job import LABEL_SCHEDULE
+from evenkeel.resource.names import NOTE_TRIGGER
 
 NEW_YEAR = 1_798_761_600
 """2027-01-01T00:00:00Z."""
 
 EVER = float("inf")
+
+
+NO_LEDGER = "no ledger"
 
 MISTAKES_FROM = 10_000
 """From this seed on users make edits that are refused. What was found below stays what it was."""
@@ -36,6 +41,9 @@ FORGED_FROM = 60_000
 UNSTORED_FROM = 70_000
 """From this seed on statuses cannot be stored for long: see unstored.py."""
 
+REQUESTS_FROM = 1_000_000
+"""From this seed on there are requests, and what `PLACED_FROM` brings: see requested.py."""
+
 
 @dataclass(frozen=True, slots=True)
 class Deed:
@@ -44,7 +52,8 @@ class Deed:
     at_s: float
     what: str
     """create, patch, delete, delete job, edit job, cancel run, set clock, stop clock, mend clock,
-    block, tell again, compact, forge status, scrape."""
+    block, tell again, compact, forge status, scrape; and of requests: request, patch request,
+    delete request."""
     name: str = ""
     body: Json = field(default_factory=dict)
     value: float = 0.0
@@ -71,7 +80,7 @@ class World:
     admission: Callable[[float, Json], Reply | None] = admits_all
     """What refuses the create of a Job: a quota, a policy."""
     tags: frozenset[str] = frozenset()
-    """What the oracles must know: `wall` (the clock is set), `deleted jobs`."""
+    """What the oracles must know: `wall` (the clock is set), `deleted jobs`, `no ledger`."""
 
 
 def template(version: int = 1, **spec: Any) -> Json:
@@ -98,6 +107,26 @@ def create(at_s: float, name: str, spec: Json, *, ns: str = "default") -> Deed:
 def patch(at_s: float, name: str, **spec: Any) -> Deed:
     """Fields of its spec are changed."""
     return Deed(at_s, "patch", name, {"spec": spec})
+
+
+def request(at_s: float, name: str, schedule: str, *, ns: str = "default", **spec: Any) -> Deed:
+    """A RunRequest is created."""
+    return Deed(at_s, "request", name, {"schedule": schedule, **spec}, ns=ns)
+
+
+def patch_request(at_s: float, name: str, *, ns: str = "default", **spec: Any) -> Deed:
+    """Fields of its spec are changed."""
+    return Deed(at_s, "patch request", name, {"spec": spec}, ns=ns)
+
+
+def delete_request(at_s: float, name: str, *, ns: str = "default") -> Deed:
+    """A RunRequest is deleted."""
+    return Deed(at_s, "delete request", name, ns=ns)
+
+
+def trigger(at_s: float, name: str, wish: str, *, ns: str = "default") -> Deed:
+    """The annotation of a schedule that asks for one run."""
+    return Deed(at_s, "patch", name, {"metadata": {"annotations": {NOTE_TRIGGER: wish}}}, ns=ns)
 
 
 def delete(at_s: float, name: str) -> Deed:
@@ -147,7 +176,7 @@ def from_seed(seed: int) -> World:
         jump = rng.choice((-7_200.0, -20.0, -3.0, 5.0, 45.0, 7_200.0))
         deeds.append(Deed(rng.uniform(10, chaos_s), "set clock", value=jump))
     deeds += [Deed(rng.uniform(5, chaos_s), "compact") for _ in range(rng.choice((0, 0, 1, 3)))]
-    if seed >= FORGED_FROM:
+    if FORGED_FROM <= seed < REQUESTS_FROM:
         lasts_s += SILENCE_S  # until a watch that fell silent is given up
         if "wall" not in tags:
             deeds += _forgery(seed, deeds, chaos_s=chaos_s)
@@ -157,7 +186,9 @@ def from_seed(seed: int) -> World:
         run = run_of(job)
         name = (job["metadata"].get("labels") or {}).get(LABEL_SCHEDULE, "")
         starts_s, runs_s, fails = profiles.get(name, (1.0, 1.0, 0.0))
-        dice = Random(f"{seed} {name} {run[1:] if run else ''}")
+        # Another run of the same due time may have another fate.
+        by = kind if (kind := kind_of(job)) != BY_SCHEDULE else ""
+        dice = Random(f"{seed} {name} {run[1:] if run else ''}{by}")
         return Fate(
             starts_s * dice.uniform(0.5, 1.5),
             runs_s * dice.uniform(0.7, 1.3),

@@ -19,6 +19,7 @@ from tests.sim.world import (
     every,
     exceeded_quota,
     patch,
+    request,
     template,
 )
 
@@ -58,6 +59,12 @@ def _denied(*dues: str):
 
 STOOD_STILL = Deed(49, "block", value=200)
 """The machine: from 49 to 249. Of the due times 60, 80, ... 240 five are later than 100 s then."""
+
+THREE = {"from": "2026-12-31T23:57:00Z", "to": "2027-01-01T00:00:00Z"}
+"""Of every minute."""
+
+SOME = {"from": "2026-12-31T23:58:40Z", "to": "2027-01-01T00:00:20Z"}
+"""Of every thirty seconds: three."""
 
 WORLDS = (
     World(
@@ -186,6 +193,33 @@ WORLDS = (
         (create(1, "a", every(20, missedRuns="Skip", startingDeadlineSeconds=100)), STOOD_STILL),
         lasts_s=285,
         fate=lambda job: Fate(0.5, 3),
+    ),
+    World(
+        "what is asked for runs beside what is due",
+        (
+            create(1, "a", every(30)),
+            request(36, "three", "a", range=SOME, include="All", maxActive=2),
+            request(38, "later", "a", at="2027-01-01T00:01:15Z", ttlSecondsAfterFinished=3),
+        ),
+        lasts_s=115,
+        fate=lambda job: Fate(0.5, 4),
+    ),
+    World(
+        "what is asked for waits for the place, and is announced before its create",
+        (
+            create(
+                1,
+                "a",
+                every(
+                    60,
+                    concurrencyPolicy="Forbid",
+                    jobTemplate=template(ttlSecondsAfterFinished=300),
+                ),
+            ),
+            request(61.5, "three", "a", range=THREE, include="All"),
+        ),
+        lasts_s=145,
+        fate=lambda job: Fate(0.5, 4),
     ),
 )
 
