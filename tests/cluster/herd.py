@@ -8,15 +8,14 @@ from __future__ import annotations
 import json
 import time
 from collections import Counter
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from tests.cluster.harness import Cluster
+from tests.cluster.many import WORKERS, create_all
 from tests.cluster.operator_process import OperatorProcess
 from tests.cluster.world import BATCH, GROUP, TooLateError, World, due, eventually, once, owner
 
 HERD = 300
-WORKERS = 6
 SETTLE_S = 180.0  # 300 Pods come and go on a machine that is full of tests
 
 
@@ -42,14 +41,8 @@ class Herd:
         raise AssertionError("this machine is slower and slower")
 
     def _create_all(self, word: str, numbers: range, **spec: Any) -> None:
-        def some(numbers: range) -> None:
-            world = World(self.world.cluster)
-            for number in numbers:
-                world.create(self.ns, f"{word}-{number:03}", **spec)
-            world.close()
-
-        with ThreadPoolExecutor(WORKERS) as pool:
-            list(pool.map(some, [numbers[i::WORKERS] for i in range(WORKERS)]))
+        specs = {f"{word}-{number:03}": spec for number in numbers}
+        create_all(self.world.cluster, self.ns, specs)
 
     def created(self) -> int:
         """How many Jobs there are, without fetching them."""

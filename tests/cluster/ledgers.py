@@ -9,7 +9,7 @@ import asyncio
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from tests.cluster.world import World
@@ -18,6 +18,7 @@ from evenkeel.ledger import open_store
 from evenkeel.ledger.audit import Audit, audit
 from evenkeel.ledger.rows import RunQuery, RunRow
 from evenkeel.ledger.store import RunStore, StoreAway
+from evenkeel.model import BY_SCHEDULE
 
 T = TypeVar("T")
 BEFORE_S = 3600
@@ -50,6 +51,26 @@ def runs(url: str, ns: str, name: str) -> list[RunRow]:
         query = RunQuery(namespace=ns, name=name, ranges=False, limit=500)
         page = await store.runs(query)
         return [row for row in page.items if isinstance(row, RunRow)]
+
+    return _asked(url, look)
+
+
+def rows_of_requests(url: str, ns: str, name: str) -> Counter[str]:
+    """The runs of one schedule that requests asked for, by state."""
+
+    async def look(store: RunStore) -> Counter[str]:
+        found: Counter[str] = Counter()
+        query = RunQuery(namespace=ns, name=name, ranges=False, limit=500)
+        while True:
+            page = await store.runs(query)
+            found.update(
+                row.state.value
+                for row in page.items
+                if isinstance(row, RunRow) and row.run.kind != BY_SCHEDULE
+            )
+            if not page.next:
+                return found
+            query = replace(query, cursor=page.next)
 
     return _asked(url, look)
 

@@ -46,7 +46,7 @@ def world(kwok_cluster: Cluster) -> Iterator[World]:
 
 
 def waiting(due_in: int, **row: object) -> Json:
-    return {"due": moment(time.time() + due_in), "kind": "s", "attempt": 1, **row}
+    return {"due": moment(time.time() + due_in), "attempt": 1, **row}
 
 
 def statuses() -> dict[str, Json]:

@@ -20,7 +20,7 @@ from tests.cluster.herd import HERD, SETTLE_S, Herd, wait_for_jobs
 from tests.cluster.operator_process import OperatorProcess, operator
 from tests.cluster.world import World, eventually, template
 
-from evenkeel.kube.launcher import STUCK
+from evenkeel.kube.launch_queue import STUCK
 
 SETTINGS = {"CREATES_IN_FLIGHT": "2"}
 IN_FLIGHT = 2 + STUCK

@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 from tests.cluster.harness import Cluster
 from tests.cluster.operator_process import OperatorProcess, operator
+from tests.cluster.printed import columns
 from tests.cluster.world import (
     GARBAGE_PATIENCE_S,
     World,
@@ -53,15 +54,8 @@ class Stage:
         return self.world.cluster.kubectl
 
     def columns(self, name: str, *arguments: str) -> dict[str, str]:
-        """One line of `kubectl get sj` by its heads: by place, as an empty cell is only blanks."""
-        out = self.kubectl("get", "sj", name, "-n", self.ns, *arguments).stdout
-        head, row = out.splitlines()
-        starts = [found.start() for found in re.finditer(r"\S+(?: \S+)*", head)]
-        ends = [*starts[1:], None]
-        return {
-            head[start:end].strip(): row[start:end].strip()
-            for start, end in zip(starts, ends, strict=True)
-        }
+        """One line of `kubectl get sj` by its heads."""
+        return columns(self.kubectl("get", "sj", name, "-n", self.ns, *arguments).stdout)
 
 
 @pytest.fixture(scope="module")

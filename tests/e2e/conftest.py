@@ -14,7 +14,7 @@ from tests.e2e.release import NS, Release
 def release(node_cluster: Cluster) -> Iterator[Release]:
     node_cluster.load_image(image.built())
     if node_cluster.kind != "named":  # what other tests applied is not helm's
-        node_cluster.kubectl("delete", "crd", "--ignore-not-found", "scheduledjobs.evenkeel.dev")
+        node_cluster.remove_crds()
     found = Release(node_cluster)
     restricted = {"pod-security.kubernetes.io/enforce": "restricted"}
     namespace = {"metadata": {"name": NS, "labels": restricted}}

@@ -17,8 +17,10 @@ from statistics import median
 
 import pytest
 import yaml
+from tests.cluster.harness.cluster import OUR_CRDS
 from tests.cluster.harness.helm import CHART, helm
 from tests.cluster.operator_process import schedules_in
+from tests.cluster.requests import Requests
 from tests.cluster.world import (
     BATCH,
     ENDS,
@@ -133,7 +135,8 @@ def runs_of_all_kinds_are_on_time_and_told(release: Release) -> str:
 
 def uses_every_right(release: Release) -> None:
     """What runs that succeed do not use: Pods that are refused, a name that is taken, Jobs beyond a
-    history limit, an Event that is repeated, an edit between two writes of the status."""
+    history limit, an Event that is repeated, an edit between two writes of a status, a trigger, a
+    request whose ttl has passed."""
     world = release.world
     ns = world.namespace("rights")
     stranger = work()
@@ -149,6 +152,12 @@ def uses_every_right(release: Release) -> None:
     world.create(ns, "leaves", interval=every, jobTemplate=work(), **limits)
     eventually(lambda: world.status(ns, "leaves")["state"] != "Pending", "its status is written")
     world.edit(ns, "leaves", priority=1)
+    requests = Requests(world, ns)
+    requests.create("leaves-now", "leaves", suspend=True, ttlSecondsAfterFinished=1)
+    eventually(lambda: requests.condition("leaves-now", "Ready")["status"] == "True", "it is ready")
+    requests.edit("leaves-now", suspend=False)
+    annotate = ("annotate", "-n", ns, "sj", "leaves", "evenkeel.dev/trigger=now")
+    release.cluster.kubectl(*annotate)
     eventually(
         lambda: len(world.recent(ns, "refused", "failed")) > 1,
         "its Pods are refused",
@@ -167,6 +176,11 @@ def uses_every_right(release: Release) -> None:
         lambda: any(each["count"] > 1 for each in world.events(ns, "refused", "RunFailed")),
         "an Event is repeated",
         within_s=90,
+    )
+    eventually(
+        lambda: [requests.state(name) for name in requests.names()] == ["Succeeded"],
+        "one request was made for the trigger, and the other one is deleted",
+        within_s=PATIENCE_S,
     )
     world.leave([ns])
 
@@ -251,7 +265,7 @@ def uninstalled_its_schedules_stay_and_nothing_runs(release: Release, ns: str) -
     release.uninstalled_at = time.time()
     told = said("uninstall", release.cluster)
     assert "kept due to the resource policy" in told
-    assert "scheduledjobs.evenkeel.dev" in told
+    assert all(name in told for name in OUR_CRDS)
     eventually(lambda: not release.world.items(f"/api/v1/namespaces/{NS}/pods"), "its Pod is gone")
     kept = release.kubectl("get", "sj", "-n", ns, "-o", "name").split()
     assert {"scheduledjob.evenkeel.dev/cron", "scheduledjob.evenkeel.dev/placed"} <= set(kept)

@@ -27,7 +27,7 @@ def folder(tmp_path: Path) -> Path:
 @pytest.fixture
 def cluster(node_cluster: Cluster, folder: Path) -> Iterator[Cluster]:
     if node_cluster.kind != "named":  # what other tests applied is not what a page begins with
-        node_cluster.kubectl("delete", "crd", "--ignore-not-found", "scheduledjobs.evenkeel.dev")
+        node_cluster.remove_crds()
     yield node_cluster
     print(node_cluster.kubectl("-n", NS, "logs", "deployment/evenkeel", check=False).stdout)
     manifests = folder / "evenkeel.yaml"
@@ -56,5 +56,4 @@ def test_plain_manifests_install_it_and_the_first_scheduled_job_runs(
 
     said("uninstall-crds", cluster, folder=folder)
 
-    gone = cluster.kubectl("get", "crd", "scheduledjobs.evenkeel.dev", check=False)
-    assert "NotFound" in gone.stderr
+    assert "evenkeel.dev" not in cluster.kubectl("get", "crd").stdout

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 from tests.cluster.harness import Cluster, choose, existing, run, state, stop
+from tests.cluster.harness.cluster import OUR_CRDS
 from tests.cluster.world import World, eventually, names
 from tests.docs.blocks import block
 from tests.docs.words import said
@@ -151,7 +152,8 @@ def test_a_named_cluster_is_given_back_as_it_was_but_for_the_crd(
 
     eventually(lambda: run.NAMESPACE not in namespaces(), "the examples are gone", within_s=150)
     world.close()
-    assert "scheduledjobs.evenkeel.dev" in node_cluster.kubectl("get", "crd").stdout
+    crds = node_cluster.kubectl("get", "crd").stdout
+    assert all(name in crds for name in OUR_CRDS)
 
 
 def test_the_first_page_from_an_empty_directory(tmp_path: Path) -> None:

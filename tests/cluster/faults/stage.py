@@ -33,7 +33,13 @@ RIGHTS: list[Json] = [
         "resources": ["scheduledjobs"],
         "verbs": ["get", "list", "watch"],
     },
+    {
+        "apiGroups": ["evenkeel.dev"],
+        "resources": ["runrequests"],
+        "verbs": ["get", "list", "watch", "create", "delete"],
+    },
     {"apiGroups": ["evenkeel.dev"], "resources": ["scheduledjobs/status"], "verbs": ["patch"]},
+    {"apiGroups": ["evenkeel.dev"], "resources": ["runrequests/status"], "verbs": ["patch"]},
     {"apiGroups": ["evenkeel.dev"], "resources": ["scheduledjobs/finalizers"], "verbs": ["update"]},
     {"apiGroups": ["batch"], "resources": ["jobs"], "verbs": ["get", "list", "watch", "delete"]},
     {"apiGroups": [""], "resources": ["events"], "verbs": ["list", "create", "patch"]},

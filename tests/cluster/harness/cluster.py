@@ -18,6 +18,9 @@ from typing import Any, Literal
 from .report import HarnessError
 
 CRDS = Path(__file__).parents[3] / "crds"
+OUR_CRDS = tuple(sorted(path.stem for path in CRDS.glob("*.yaml")))
+"""Their names, which are those of their files."""
+
 SERVED_SECONDS = 180
 
 Pods = Literal["none", "kwok", "node"]  # what runs them: nothing, a fake node, a real one
@@ -89,17 +92,22 @@ class Cluster:
         return done
 
     def install_crd(self) -> None:
-        """ScheduledJob, until the server takes objects of it and kubectl knows their fields."""
+        """Our resources, until the server takes objects of each and kubectl knows their fields."""
         self.kubectl("apply", "-f", str(CRDS))
         deadline = time.monotonic() + SERVED_SECONDS
         # Not `kubectl wait`: it fails on a CRD so new that it has no conditions yet, and returns
         # before objects are taken. Not `get` alone: until the schema is published as well, kubectl
         # validates by rules of its own.
-        for question in (("get", "scheduledjobs"), ("explain", "scheduledjobs.spec.interval")):
-            while (answer := self.kubectl(*question, check=False)).returncode != 0:
-                if time.monotonic() > deadline:
-                    raise HarnessError(f"the CRD is not served: {answer.stderr.strip()}")
-                time.sleep(0.1)
+        for name in OUR_CRDS:
+            for question in (("get", name), ("explain", f"{name.partition('.')[0]}.spec")):
+                while (answer := self.kubectl(*question, check=False)).returncode != 0:
+                    if time.monotonic() > deadline:
+                        raise HarnessError(f"{name} is not served: {answer.stderr.strip()}")
+                    time.sleep(0.1)
+
+    def remove_crds(self) -> None:
+        """With all objects of our resources; until they are gone."""
+        self.kubectl("delete", "--ignore-not-found", "--wait", "-f", str(CRDS))
 
     def audited(self, about: str) -> Iterator[dict[str, Any]]:
         """Who did what to evenkeel.dev and batch objects, by the lines that hold this text."""
