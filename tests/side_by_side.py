@@ -27,6 +27,7 @@ COMPUTE = (
 TOGETHER = {
     "a real node": ("tests/cluster/test_image.py", "tests/cluster/test_node.py", "tests/e2e/"),
     "the next minute": ("tests/cluster/test_handover.py",),
+    "requests": ("tests/cluster/test_requests.py",),
     "an API server": (
         "tests/chart/test_api_server.py",
         "tests/chart/test_registry.py",
@@ -49,6 +50,7 @@ LONG = (
     "tests/cluster/test_balance.py",
     "tests/cluster/test_sets.py",
     "tests/cluster/test_no_room.py",
+    "tests/cluster/test_requests_faults.py",
 )
 
 

@@ -3,7 +3,8 @@
 The comment before a block says it: `<!-- run: NAME -->` names the block for the test that runs it,
 and `<!-- not run: REASON -->` says why none does. Some names are read by a rule:
 
-    run: file NAME       a manifest that other blocks of the page use under this file name
+    run: file NAME       a ScheduledJob that other blocks of the page use under this file name
+    run: request NAME    a RunRequest that other blocks of the page use under this file name
     run: output NAME     commands whose output is compared word for word
     run: e2e NAME        a test in tests/e2e, through words.py
 

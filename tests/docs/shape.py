@@ -1,8 +1,8 @@
 """Compares what a command says with what a page prints, where the two differ in times.
 
 A pattern made of the page's words matches any instant in the place of an instant, any age in the
-place of an age in a column, any number of spaces between columns, and any lines in the place of a
-line `...`. All other words must be the page's.
+place of an age in a column, the kind of any request in the place of one, any number of spaces
+between columns, and any lines in the place of a line `...`. All other words must be the page's.
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ import re
 _PARTS = re.compile(
     r"""
     (?P<instant>\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)
-  | (?P<job>(?<=[a-z]-)\d{8,10}\b)                           # the stamp in the name of a Job
+  | (?P<kind>(?<=-)q0[a-z2-7]{6}(?=-))                       # in the name of a Job
+  | (?P<job>(?<=[a-z2-7]-)\d{8,10}\b)                        # the stamp in the name of a Job
   | (?P<age>(?:^|(?<=[ ]{2}))\d+[smhd](?:\d+[smh])?(?:[ ]\(x\d+[ ]over[ ]\w+\))?(?=[ ]{2}|$))
   | (?P<count>(?<=":)\d+(?=[,}]))                            # a number in JSON
   | (?P<choice>(?<=start[ ]of[ ])\d+(?=[ ]minutes))            # a full one, or one less
@@ -23,6 +24,7 @@ _PARTS = re.compile(
 _PATTERNS = {
     "instant": r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d",
     "job": r"\d{8,10}",
+    "kind": "q0[a-z2-7]{6}",
     "age": r"\d+[smhd](?:\d+[smh])?(?: \(x\d+ over \w+\))?",
     "count": r"\d+",
     "choice": r"\d+",

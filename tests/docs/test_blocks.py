@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tests.docs.blocks import REPOSITORY, every
 
-BY_RULE = ("file ", "output ")
+BY_RULE = ("file ", "request ", "output ")
 """Blocks that test_commands.py finds by the first word of their names."""
 
 

@@ -1,7 +1,7 @@
 """The blocks that need a cluster, typed as they stand into a shell, on a real API server.
 
 Each test has a namespace and an operator of its own: what the operator says of the load depends on
-all schedules that it knows. kubectl's output is compared in shape, for it prints ages and dates.
+all schedules that it knows.
 """
 
 from __future__ import annotations
@@ -10,81 +10,17 @@ import os
 import re
 import signal
 import subprocess
-from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
-import pytest
 import yaml
-from tests.cluster.harness import Cluster
-from tests.cluster.operator_process import OperatorProcess, environment, operator
-from tests.cluster.world import PATIENCE_S, World, eventually, manifest, seconds, template
-from tests.docs.blocks import PROGRAMS, REPOSITORY, Block, block, shell
-from tests.docs.shape import same
+from tests.cluster.operator_process import environment
+from tests.cluster.world import eventually, manifest, seconds, template
+from tests.docs.blocks import REPOSITORY, block
+from tests.docs.reader import Reader
 from tests.unit.test_words import table
 
 EVERY_TEN_SECONDS = {"every": "10s", "offset": "0s"}
 YEARLY = {"schedule": "0 3 1 1 *"}  # no due time comes between the commands of a test
-
-
-@dataclass
-class Reader:
-    """Somebody with a shell, kubectl for one namespace, and the files that the pages name."""
-
-    world: World
-    operator: OperatorProcess
-    ns: str
-    directory: Path
-
-    def types(self, line: str) -> str:
-        """What the shell says to one line."""
-        programs = [str(Path(self.world.cluster.kubectl_program).parent), os.environ["PATH"]]
-        return shell(
-            line,
-            directory=self.directory,
-            environment={
-                **environment({}),
-                "KUBECONFIG": str(self.directory / "kubeconfig"),
-                "PATH": os.pathsep.join([str(PROGRAMS), *programs]),
-            },
-        ).stdout
-
-    def types_until_it_says(self, line: str, printed: str, *, within_s: float) -> None:
-        """A status is written a moment after what it tells: a person looks again, too."""
-        said = ""
-
-        def look() -> bool:
-            nonlocal said
-            said = self.types(line)
-            assert same(printed, said), f"$ {line}\n{said}"
-            return True
-
-        eventually(look, f"$ {line}\n{printed}", every_s=0.5, within_s=within_s)
-
-    def follows(self, page: Block, *, within_s: float = PATIENCE_S) -> None:
-        """All commands of a block, each with the output that stands below it."""
-        for command in page.commands:
-            self.types_until_it_says(command.line, command.output, within_s=within_s)
-
-    def has_file(self, name: str, content: str) -> None:
-        (self.directory / name).write_text(content)
-
-
-@pytest.fixture
-def reader(kwok_cluster: Cluster, tmp_path: Path) -> Iterator[Reader]:
-    kwok_cluster.install_crd()
-    world = World(kwok_cluster)
-    ns = world.namespace("docs")
-    kubeconfig = yaml.safe_load(kwok_cluster.kubeconfig.read_text())
-    for context in kubeconfig["contexts"]:
-        context["context"]["namespace"] = ns
-    (tmp_path / "kubeconfig").write_text(yaml.safe_dump(kubeconfig))
-    with operator(
-        kwok_cluster.kubeconfig, directory=tmp_path, flags=("--namespace", ns)
-    ) as running:
-        yield Reader(world, running, ns, tmp_path)
-    world.leave([ns])
-    world.close()
 
 
 def test_the_first_scheduled_job_is_placed(reader: Reader) -> None:

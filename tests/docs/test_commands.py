@@ -40,6 +40,18 @@ def test_a_manifest_is_accepted_and_has_due_times(block: Block, tmp_path: Path) 
     assert (said.returncode, said.stdout.count("\n")) == (0, 1), said.stdout
 
 
+def test_every_request_of_the_pages_fits_its_schedule(tmp_path: Path) -> None:
+    """By the clock of a year in which the ranges of the pages are over."""
+    (tmp_path / "report.yaml").write_text(block("file report.yaml").text)
+    requests = [block for block in every() if block.name.startswith("request ")]
+    assert len(requests) >= 3
+    for each in requests:
+        (tmp_path / each.name.partition(" ")[2]).write_text(each.text)
+    said = shell("evenkeel lint -f . --from 2027-01-01T00:00:00Z", directory=tmp_path)
+    right = f"1 schedule and {len(requests)} requests without a mistake"
+    assert (said.returncode, said.stdout) == (0, f"no mistakes; {right}\n")
+
+
 def test_every_timing_is_accepted_and_has_due_times(tmp_path: Path) -> None:
     timings = list(yaml.load_all(block("timings").text, yaml.BaseLoader))
     assert len(timings) > 5

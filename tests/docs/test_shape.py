@@ -11,6 +11,7 @@ sweep   every 25m   2026-11-18T16:20:01Z   3s
 12s   placed
 ...
   Normal  Created  24s (x4 over 84s)  by  job sweep-29916963
+  Normal  Created  24s  by  job sweep-q05ncwgx-29916963
 {"failed":0}
 """
 SAID = """\
@@ -20,6 +21,7 @@ sweep  every 25m  2031-01-01T00:00:00Z  2m10s
 anything
 at all
   Normal  Created  1s  by  job sweep-31916963
+  Normal  Created  1s  by  job sweep-q0abcdef-31916963
 {"failed":12}
 """
 
@@ -36,6 +38,7 @@ def test_times_spaces_and_left_out_lines_may_differ() -> None:
         pytest.param("2031-01-01T00:00:00Z", "", id="no instant"),
         pytest.param("2m10s", "soon", id="no age"),
         pytest.param("sweep-31916963", "sweep", id="no stamp"),
+        pytest.param("-q0abcdef", "", id="no kind"),
         pytest.param('"failed"', '"lost"', id="another word"),
         pytest.param("NAME ", "NAME SPACE ", id="another heading"),
         pytest.param('{"failed":12}\n', '{"failed":12}\nmore\n', id="one more line"),
