@@ -689,6 +689,14 @@ def test_a_plan_that_was_edited_by_hand_ends_the_request(forged: dict[str, objec
     assert ("09:01:00", "succeeded", "") in world.ends()
 
 
+def test_an_edit_while_no_process_ran_is_shown_in_the_status() -> None:
+    world, later = world_with(), request(at="10:30")
+    world.want(later)
+    world.requests[later.uid] = replace(later, generation=3)  # suspended, and taken back
+    world.crash(for_s=1)
+    assert world.request_status(later)["observedGeneration"] == 3
+
+
 def test_only_a_restart_tells_the_ledger_what_an_earlier_process_left() -> None:
     world, asked = world_with(), hour()
     world.want(asked)

@@ -26,6 +26,8 @@ def take_over(turn: Turn, entry: Entry, request: RequestEntry) -> None:
     """Go on from what the earlier process left."""
     memory, request.memory = request.memory, None
     assert memory is not None
+    if memory.generation != request.generation:  # it was edited while no process ran
+        turn.request_dirty(request)
     found = _by_due(entry.unclaimed.pop(request.kind, {}).values())
     rows = {row.due: row for row in memory.active}
     told = request.begun
