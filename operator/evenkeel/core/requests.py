@@ -343,8 +343,7 @@ def schedule_went(state: State, entry: Entry) -> None:
     for request in list(entry.requests.values()):
         request.bound_to = ""
         if not request.ended:
-            active = sum(run.id.kind == request.kind for run in entry.runs.values())
-            _gone_with_schedule(state, request, active=active)
+            _gone_with_schedule(state, request, active=len(entry.runs_of(request)))
 
 
 def read_again(state: State, schedule_uid: str) -> None:

@@ -163,13 +163,13 @@ def run_began(turn: Turn, entry: Entry, run: Run) -> None:
 
 def storing(entry: Entry, run: Run) -> Storing:
     """Of the status that tells of a run: that of its request, or of its schedule."""
-    request = entry.requests.get(run.id.kind)
+    request = entry.request_of(run.id)
     return entry.storing if request is None else request.storing
 
 
 def told_by(entry: Entry, run: Run) -> ToldBy | None:
     """The request of a run; None: its schedule asked for it, or its request is gone."""
-    request = entry.requests.get(run.id.kind)
+    request = entry.request_of(run.id)
     return None if request is None else told_by_request(request)
 
 

@@ -16,7 +16,7 @@ def failed(turn: Turn, entry: Entry, run: Run, fact: JobFact, reason: RunReason)
         return
     message = fact.message
     no_room = run.by_schedule and entry.waiting_room <= 0  # no restart would know of one more
-    unasked = not run.by_schedule and run.id.kind not in entry.requests
+    unasked = not run.by_schedule and entry.request_of(run.id) is None
     if run.attempt > entry.retry.limit or no_room or unasked:
         if run.attempt <= entry.retry.limit:
             why = f"{WAITING_COUNT} runs wait already" if no_room else "its request was deleted"

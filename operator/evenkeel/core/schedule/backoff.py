@@ -64,7 +64,7 @@ def hold(
 
 def pause_of(entry: Entry, run: Run) -> Backoff:
     """The pause that this run shares with others."""
-    request = entry.requests.get(run.id.kind)
+    request = entry.request_of(run.id)
     return entry.backoff if request is None else request.backoff
 
 

@@ -19,6 +19,7 @@ from evenkeel.model import (
     JobRef,
     Meeting,
     Rejection,
+    Request,
     Retry,
     RunId,
     Schedule,
@@ -230,6 +231,21 @@ class Entry:
         if self.suspended_since is not None or (self.schedule and self.schedule.suspend):
             return Reason.SUSPENDED
         return Reason.PAUSED if self.pause is not None else None
+
+    # --- its requests ----------------------------------------------------------------------------
+
+    def request_of(self, run: RunId) -> RequestEntry | None:
+        """The request that asked for a run; None: the schedule did, or that request is gone."""
+        return self.requests.get(run.kind)
+
+    def spec_of(self, run: RunId) -> Request | None:
+        """What that request asks for."""
+        request = self.request_of(run)
+        return request.spec if request is not None else None
+
+    def runs_of(self, request: RequestEntry) -> list[Run]:
+        """The runs of a request that have not ended."""
+        return [run for run in self.runs.values() if run.id.kind == request.kind]
 
     # --- its runs --------------------------------------------------------------------------------
 

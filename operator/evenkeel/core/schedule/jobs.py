@@ -37,7 +37,7 @@ def job_seen(turn: Turn, entry: Entry, fact: JobFact) -> None:
 def keep_for_request(entry: Entry, fact: JobFact) -> None:
     """A requested Job that nobody here has made: its request, once it is known, says what it is. Of
     a request that has ended nothing is missing."""
-    request = entry.requests.get(fact.run.kind)
+    request = entry.request_of(fact.run)
     if request is None or not request.ended:
         entry.unclaimed.setdefault(fact.run.kind, {})[fact.ref.uid] = fact
     elif fact.finished is not None:

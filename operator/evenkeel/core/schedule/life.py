@@ -84,8 +84,7 @@ def launch(turn: Turn, entry: Entry, run: Run) -> None:
     latest = None
     if schedule.starting_deadline_s is not None and run.attempt == 1 and run.by_schedule:
         latest = run.id.due + schedule.starting_deadline_s
-    asked_by = entry.requests.get(run.id.kind)
-    request = asked_by.spec if asked_by else None
+    request = entry.spec_of(run.id)
     turn.emit(Launch(run.id, run.attempt, schedule, run.announced, latest, request))
 
 
@@ -244,9 +243,8 @@ def call_back(turn: Turn, entry: Entry) -> None:
 
 def is_forced(entry: Entry, run: Run) -> bool:
     """Whether somebody has asked for it although its schedule is suspended or paused."""
-    asked_by = entry.requests.get(run.id.kind)
-    force = asked_by is not None and asked_by.spec is not None and asked_by.spec.force
-    return force and entry.schedule is not None
+    spec = entry.spec_of(run.id)
+    return spec is not None and spec.force and entry.schedule is not None
 
 
 def cancel_run(turn: Turn, entry: Entry, run_id: RunId) -> None:
@@ -298,8 +296,8 @@ def _count(
     if not run.by_schedule:  # a requested run succeeds for people, and counts for its request
         if how is RunState.SUCCEEDED:
             record.last_success = max(record.last_success or 0, finished)
-        if (asked_by := entry.requests.get(run.id.kind)) is not None:
-            asked_by.record.count(how)
+        if (request := entry.request_of(run.id)) is not None:
+            request.record.count(how)
         return
     record.count(how, 1)
     if how is RunState.SUCCEEDED:
@@ -328,5 +326,5 @@ def _remember(entry: Entry, run: Run, how: RunState, *, finished: Instant | None
     )
     if run.by_schedule:
         entry.record.remember(row)
-    elif (asked_by := entry.requests.get(run.id.kind)) is not None:
-        asked_by.record.remember(row)
+    elif (request := entry.request_of(run.id)) is not None:
+        request.record.remember(row)

@@ -25,8 +25,8 @@ def document(request: RequestEntry, entry: Entry | None) -> Document:
     """The status as it stands."""
     rows: list[ActiveRun] = []
     if entry is not None:
-        runs = [run for run in entry.runs.values() if run.id.kind == request.kind]
-        rows = [_row(entry, run) for run in sorted(runs, key=lambda run: run.id)]
+        runs = sorted(entry.runs_of(request), key=lambda run: run.id)
+        rows = [_row(entry, run) for run in runs]
     memory = RequestMemory(
         generation=request.generation,
         state=request.state,

@@ -55,7 +55,7 @@ def _run(turn: Turn, entry: Entry, request: RequestEntry, alive: Counter[str]) -
     if request.is_all_begun:
         planning.say_accepted(turn, request)
     over = request.stopped or request.is_all_begun
-    if over and not any(run.id.kind == request.kind for run in entry.runs.values()):
+    if over and not entry.runs_of(request):
         closing.all_ended(turn, entry, request)
 
 
@@ -67,13 +67,13 @@ def _stop_after_failures(turn: Turn, entry: Entry, request: RequestEntry) -> Non
         return
     if request.record.consecutive_failures >= limit:
         request.stopped = True
-        _cancel_unlaunched(turn, entry, request.kind, Reason.REQUEST_STOPPED)
+        _cancel_unlaunched(turn, entry, request, Reason.REQUEST_STOPPED)
 
 
-def _cancel_unlaunched(turn: Turn, entry: Entry, kind: str, reason: Reason) -> None:
+def _cancel_unlaunched(turn: Turn, entry: Entry, request: RequestEntry, reason: Reason) -> None:
     """End the runs of which no Job exists and none is being created."""
     waiting = (Stage.TAKEN, Stage.QUEUED, Stage.HELD)
-    for run in [run for run in entry.runs.values() if run.id.kind == kind]:
+    for run in entry.runs_of(request):
         if run.stage in waiting and run.attempt == 1:
             life.cancel(turn, entry, run, reason)
 
@@ -83,8 +83,8 @@ def _give_up_or_take_places(turn: Turn, entry: Entry, request: RequestEntry) -> 
     create is held back: runs of the schedule would wait for them as long."""
     spec = request.spec
     assert spec is not None
-    for run in list(entry.runs.values()):
-        if run.id.kind != request.kind or run.stage not in (Stage.HELD, Stage.RETRYING):
+    for run in entry.runs_of(request):
+        if run.stage not in (Stage.HELD, Stage.RETRYING):
             continue
         unlaunched = run.attempt == 1 and spec.meeting is Meeting.WAIT
         rests = spec.suspend or (unlaunched and turn.monotonic < run.retry_m)
@@ -187,9 +187,7 @@ def open_run(turn: Turn, entry: Entry, request: RequestEntry, due: Instant) -> R
 def edited(turn: Turn, entry: Entry, request: RequestEntry) -> None:
     """`suspend` or `maxActive` was changed: what waited for that goes on."""
     turn.request_dirty(request)
-    for run in entry.runs.values():
-        if run.id.kind != request.kind:
-            continue
+    for run in entry.runs_of(request):
         if run.stage is Stage.HELD:
             turn.retry_later(run, delay_s=request.backoff.until_m - turn.monotonic)
         elif run.stage is Stage.RETRYING:
@@ -206,11 +204,11 @@ def deleted(turn: Turn, entry: Entry, request: RequestEntry) -> None:
     """Somebody deleted it: what has not begun never does, and running Jobs go on."""
     if request.deferred and not request.is_all_begun:  # the ledger was told that it waits
         open_run(turn, entry, request, request.dues[request.begun])
-    _cancel_unlaunched(turn, entry, request.kind, Reason.REQUEST_DELETED)
-    for run in list(entry.runs.values()):
-        if run.id.kind == request.kind and run.stage is Stage.RETRYING:
+    _cancel_unlaunched(turn, entry, request, Reason.REQUEST_DELETED)
+    for run in entry.runs_of(request):
+        if run.stage is Stage.RETRYING:
             life.cancel(turn, entry, run, Reason.REQUEST_DELETED)
-        elif run.id.kind == request.kind and run.creating:
+        elif run.creating:
             turn.emit(Withdraw(run.id, run.attempt))  # one that is on its way arrives
     for job in entry.finished_jobs:
         if job.run.kind == request.kind:
@@ -222,9 +220,8 @@ def deleted(turn: Turn, entry: Entry, request: RequestEntry) -> None:
     history.clean(turn, entry)
     entry.requests.pop(request.kind, None)
     entry.unfinished.pop(request.kind, None)
-    for run in entry.runs.values():
-        if run.id.kind == request.kind:
-            run.announced = 0  # no status of the request will tell of it
+    for run in entry.runs_of(request):
+        run.announced = 0  # no status of the request will tell of it
     turn.dirty(entry)
 
 

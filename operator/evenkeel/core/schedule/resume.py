@@ -31,9 +31,8 @@ def take_over(turn: Turn, entry: Entry, request: RequestEntry) -> None:
     found = _by_due(entry.unclaimed.pop(request.kind, {}).values())
     rows = {row.due: row for row in memory.active}
     told = request.begun
-    followed = {run.due for run in entry.runs if run.kind == request.kind}
-    places = [request.position(due) for due in (*found, *followed)]
-    request.begun = max([told, *(place + 1 for place in places if place is not None)])
+    followed = {run.id.due for run in entry.runs_of(request)}
+    _advance(request, (*found, *followed))
     request.whole = True
     for place, due in enumerate(request.dues[: request.begun]):
         facts, row = found.get(due, []), rows.get(due)
@@ -47,7 +46,7 @@ def take_over(turn: Turn, entry: Entry, request: RequestEntry) -> None:
             _go_on_from_row(turn, entry, request, row, facts)
         elif place >= told:  # it stands between two that have begun: this one had, too
             _go_on_from_row(turn, entry, request, ActiveRun(due, reason=Reason.HELD), facts)
-    alive = tuple(run for run in entry.runs if run.kind == request.kind)
+    alive = tuple(run.id for run in entry.runs_of(request))
     recent = tuple(memory.record.recent)
     kind = request.kind
     turn.emit(RequestKnown(request.uid, entry.uid, entry.key, request.name, kind, alive, recent))
@@ -57,13 +56,18 @@ def seen(turn: Turn, entry: Entry, request: RequestEntry) -> None:
     """Another process of ours has made Jobs of this request: what it has begun has begun."""
     found = _by_due(entry.unclaimed.pop(request.kind, {}).values())
     begun = request.begun
-    places = [request.position(due) for due in found]
-    request.begun = max([begun, *(place + 1 for place in places if place is not None)])
+    _advance(request, found)
     for due in request.dues[begun : request.begun]:
         if (facts := found.get(due)) is not None:
             _follow_on(turn, entry, request, facts)
         else:
             _go_on_from_row(turn, entry, request, ActiveRun(due, reason=Reason.HELD), [])
+
+
+def _advance(request: RequestEntry, dues: Iterable[Instant]) -> None:
+    """These have begun; so have all that stand before them in the order of the request."""
+    places = (request.position(due) for due in dues)
+    request.begun = max([request.begun, *(place + 1 for place in places if place is not None)])
 
 
 def _by_due(facts: Iterable[JobFact]) -> dict[Instant, list[JobFact]]:
@@ -113,9 +117,9 @@ def _go_on_from_row(
     """A run that waited without a Job, or whose Job is gone."""
     run = _run(turn, request, RunId(entry.uid, row.due, request.kind), facts, attempt=row.attempt)
     entry.runs[run.id] = run
-    alive = sum(one.kind == request.kind for one in entry.runs)
     had_job = row.reason is None
-    if had_job or may_have_vanished(turn, entry, row) or alive > REQUEST_ACTIVE_COUNT:
+    unnamed = len(entry.runs_of(request)) > REQUEST_ACTIVE_COUNT
+    if had_job or may_have_vanished(turn, entry, row) or unnamed:
         run.stage = Stage.RUNNING if had_job else Stage.ASKING
         if had_job:
             name = row.job or job_name(entry.name, run.id, run.attempt)

@@ -64,7 +64,7 @@ def _next_try(turn: Turn, entry: Entry, run: Run) -> None:
 def _next_attempt(turn: Turn, entry: Entry, run: Run) -> None:
     if entry.schedule is None:
         turn.retry_later(run, delay_s=LOOK_AGAIN_S)
-    elif not run.by_schedule and run.id.kind not in entry.requests:
+    elif not run.by_schedule and entry.request_of(run.id) is None:
         life.end(turn, entry, run, RunState.CANCELLED, Reason.REQUEST_DELETED)
     elif not _is_off(entry, run):  # else whoever ends that goes on
         backoff.launch(turn, entry, run)
@@ -75,8 +75,8 @@ def _is_off(entry: Entry, run: Run) -> bool:
     suspended."""
     if entry.skipped_as is not None and not life.is_forced(entry, run):
         return True
-    asked_by = entry.requests.get(run.id.kind)
-    return asked_by is not None and asked_by.spec is not None and asked_by.spec.suspend
+    spec = entry.spec_of(run.id)
+    return spec is not None and spec.suspend
 
 
 def _is_stopped(turn: Turn, entry: Entry, run: Run) -> bool:
@@ -95,7 +95,7 @@ def _is_stopped(turn: Turn, entry: Entry, run: Run) -> bool:
 
 def _is_request_stopped(turn: Turn, entry: Entry, run: Run) -> bool:
     """Of a requested run that has begun: it waits, and is never skipped."""
-    if run.id.kind not in entry.requests:
+    if entry.request_of(run.id) is None:
         life.end(turn, entry, run, RunState.CANCELLED, Reason.REQUEST_DELETED)
         return True
     if entry.schedule is not None and not _is_off(entry, run):

@@ -73,7 +73,7 @@ class Turn:
     ) -> None:
         """A Kubernetes Event for the schedule's owner; of a requested `run` for whoever asked for
         it."""
-        request = entry.requests.get(run.kind) if run else None
+        request = entry.request_of(run) if run else None
         if request is not None:
             self.request_event(request, reason, message, warning=warning)
             return
@@ -157,7 +157,7 @@ class Turn:
 
     def changed(self, entry: Entry, run: Run) -> Storing:
         """The status that tells of a run has changed: that of its request, or of its schedule."""
-        request = entry.requests.get(run.id.kind)
+        request = entry.request_of(run.id)
         if request is None:
             self.dirty(entry)
             return entry.storing
