@@ -31,8 +31,6 @@ class Prepare:
     run: RunId
     attempt: int
     schedule: Schedule
-    request: Request | None = None
-    """Of a requested run: what its Job gets from it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,8 +163,8 @@ class MakeRequest:
 
 @dataclass(frozen=True, slots=True)
 class ListDues:
-    """List the due times of a range, away from the loop: ten thousand take too long for a step. The
-    answer is a `DuesListed`."""
+    """List the due times of a range, away from the loop: ten thousand take some milliseconds, and a
+    start lists those of all unfinished requests. The answer is a `DuesListed`."""
 
     request: str
     """The request's uid."""

@@ -22,7 +22,7 @@ from evenkeel.kube.gate import Gate
 from evenkeel.kube.launch_queue import FEW, WHAT, LaunchQueue
 from evenkeel.kube.places import Place
 from evenkeel.kube.tasks import Fail, Tasks, reraise
-from evenkeel.model import JobFact, JobRef, Request, RunId, Schedule, Verdict
+from evenkeel.model import JobFact, JobRef, RunId, Schedule, Verdict
 from evenkeel.reasons import ConditionReason as Why
 from evenkeel.resource.job import is_cron_jobs, job_name, marks_lost, read_job, render
 from evenkeel.resource.refusal import is_strict, refusal
@@ -68,7 +68,7 @@ class Launcher:
         self._announce = announce
         self._validation = field_validation(strict)
         self._count = count
-        self._to_render: dict[tuple[RunId, int], tuple[Schedule, Request | None]] = {}
+        self._to_render: dict[tuple[RunId, int], Schedule] = {}
         self._rendering = False
         self._bodies: dict[tuple[RunId, int], tuple[str, bytes]] = {}
         self._queued: set[tuple[RunId, int]] = set()
@@ -110,7 +110,7 @@ class Launcher:
 
     def prepare(self, effect: Prepare) -> None:
         """The run is due in a few seconds."""
-        self._to_render[effect.run, effect.attempt] = effect.schedule, effect.request
+        self._to_render[effect.run, effect.attempt] = effect.schedule
         if not self._rendering:
             self._rendering = True
             self._aside.spawn(self._render_ahead())
@@ -157,9 +157,9 @@ class Launcher:
         while self._to_render:
             for key in list(itertools.islice(self._to_render, RENDERED_AT_ONCE)):
                 run, attempt = key
-                schedule, request = self._to_render.pop(key)
+                schedule = self._to_render.pop(key)
                 name = job_name(schedule.name, run, attempt)
-                self._bodies[key] = name, render(schedule, run, attempt, request)
+                self._bodies[key] = name, render(schedule, run, attempt)
             await clock.sleep(0)
         self._rendering = False
 

@@ -7,7 +7,7 @@ import pytest
 from tests.builders import every, instant
 from tests.unit.kube.scripted import CREATED, Desk, ScriptedApi, launcher, virtually
 
-from evenkeel.core.effects import Launch, Prepare
+from evenkeel.core.effects import Launch
 from evenkeel.core.messages import CreateResult, PutBack
 from evenkeel.kube.launch_queue import FEW
 from evenkeel.model import Parameter, Request, RunId, Verdict, kind_of_request
@@ -169,8 +169,7 @@ def test_a_shutdown_puts_back_those_that_wait():
     assert sum(isinstance(each, CreateResult) for each in reports) == 1
 
 
-@pytest.mark.parametrize("ahead", [False, True], ids=["at once", "rendered ahead"])
-def test_its_job_names_the_request_and_has_its_parameters(ahead):
+def test_its_job_names_the_request_and_has_its_parameters():
     api, wish = ScriptedApi([CREATED]), request(parameters=(("DAY", "tuesday"),))
     containers = {"spec": {"template": {"spec": {"containers": [{"name": "main"}]}}}}
     parameters = (Parameter("DAY", "today"),)
@@ -179,9 +178,6 @@ def test_its_job_names_the_request_and_has_its_parameters(ahead):
 
     async def scenario(clock):
         it = launcher(api, clock, Desk())
-        if ahead:
-            it.prepare(Prepare(run, 1, schedule, wish))
-            await asyncio.sleep(1)
         it.launch(Launch(run, 1, schedule, request=wish))
         await asyncio.sleep(1)
 

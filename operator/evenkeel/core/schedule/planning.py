@@ -150,13 +150,11 @@ def told_by_status(entry: Entry) -> RunsTold:
     """The last runs, as the status of the schedule tells of them. A due time between two of them
     that no row names was missed or skipped with others."""
     rows = entry.record.recent
-    oldest = min((row.due for row in rows), default=None)
     runs = [PastRun(row.due, BY_SCHEDULE, row.state, bool(row.job)) for row in rows]
     runs += [
         PastRun(run.id.due, run.id.kind, run.state, run.has_job) for run in entry.runs.values()
     ]
-    all_told = oldest is None or len(rows) < RECENT_COUNT
-    since = entry.created if all_told or oldest is None else oldest - 1
+    since = entry.created if len(rows) < RECENT_COUNT else min(row.due for row in rows) - 1
     return RunsTold("", tuple(runs), since)
 
 

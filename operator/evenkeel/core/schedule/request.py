@@ -14,7 +14,6 @@ from evenkeel.core.schedule.progress import Backoff, Storing
 from evenkeel.model import (
     Instant,
     Order,
-    Rejection,
     Request,
     RequestState,
     Timing,
@@ -49,10 +48,10 @@ class RequestEntry:
     created: Instant = 0
     """0: it was never accepted."""
     spec: Request | None = None
-    rejection: Rejection | None = None
     generation: int = 0
     seen_m: float = 0.0
-    kind: str = ""
+    kind: str = field(init=False)
+    """Of its runs."""
     bound_to: str = ""
     """The uid of the schedule in whose entry it stands; empty: in none."""
 
