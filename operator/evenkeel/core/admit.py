@@ -24,9 +24,6 @@ from evenkeel.core.schedule import accept, account, jobs, phase, trigger
 from evenkeel.core.state import State
 from evenkeel.model import Instant, JobFact, JobState, Rejection
 
-GONE_S = 600.0
-"""How long a deletion is remembered: an API server keeps five minutes of what it tells."""
-
 
 def schedule_seen(state: State, message: ScheduleSeen) -> None:
     """Added or modified; the same sight twice changes nothing."""
@@ -112,14 +109,6 @@ def resource_removed(state: State) -> None:
     for uid in [*state.entries, *state.closed, *state.unadmitted]:
         _remove(state, uid)
     state.gone.clear()
-
-
-def forget_gone(state: State) -> None:
-    """No watch lags for longer; and had a list been wrong, the schedule would be back then."""
-    for uid in itertools.takewhile(
-        lambda uid: state.gone[uid] <= state.monotonic - GONE_S, list(state.gone)
-    ):
-        del state.gone[uid]
 
 
 def _remove(state: State, uid: str) -> None:

@@ -5,7 +5,6 @@ carries it out. Here is what concerns more than one schedule: which requests the
 schedule each one means, and how many of a namespace may be under way.
 """
 
-import itertools
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
@@ -41,9 +40,6 @@ from evenkeel.resource.request_record import RequestMemory
 
 SCHEDULE_WAIT_S = 60.0
 """So long a request waits for a schedule that does not exist: both may be applied together."""
-
-GONE_S = 600.0
-"""How long a deletion is remembered: an API server keeps five minutes of what it tells."""
 
 LOOK_S = 5.0
 
@@ -115,7 +111,6 @@ def _tells_end(memory: RequestMemory) -> bool:
 
 def _reject(state: State, request: RequestEntry, rejection: Rejection) -> None:
     """An older CRD may have let it through."""
-    request.rejection = rejection
     if request.ended:
         return
     sentence = f"{rejection.field}: {rejection.sentence}" if rejection.field else rejection.sentence
@@ -325,14 +320,6 @@ def kinds(state: State) -> frozenset[str] | None:
     unclaimed = (kind for entry in state.entries.values() for kind in entry.unclaimed)
     known = (request.kind for request in state.requests.values())
     return frozenset((*known, *closed, *unclaimed))
-
-
-def forget_gone(state: State) -> None:
-    """No watch lags for longer."""
-    old = state.monotonic - GONE_S
-    gone = state.requests_gone
-    for uid in itertools.takewhile(lambda uid: gone[uid] <= old, list(gone)):
-        del gone[uid]
 
 
 # --- their schedule comes and goes ----------------------------------------------------------------

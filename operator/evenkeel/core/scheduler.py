@@ -289,10 +289,7 @@ class Scheduler:
         while state.ended and state.ended[0][0] <= state.monotonic - state.settings.grace_s:
             _, run = state.ended.popleft()
             state.ended_states.pop(run, None)
-        if state.gone:
-            admit.forget_gone(state)
-        if state.requests_gone:
-            requests.forget_gone(state)
+        state.forget_gone()
 
     def _update_statistics(self) -> None:
         state, numbers = self.state, self.state.statistics

@@ -47,6 +47,9 @@ class Moving:
     skipped: list[Skip] = field(default_factory=list)
 
 
+GONE_S = 600.0
+"""How long a deletion is remembered: an API server keeps five minutes of what it tells."""
+
 QUIET_S = 5.0
 """When no schedule has come for this time, all of the set are taken to be there."""
 
@@ -267,6 +270,13 @@ class State:
         found[ScheduleState.PENDING] += len(self.unadmitted)
         found[ScheduleState.DEGRADED] += len(self.closed)
         return found
+
+    def forget_gone(self) -> None:
+        """No watch lags for longer; and had a list been wrong, the object would be back then."""
+        old = self.monotonic - GONE_S
+        for gone in (self.gone, self.requests_gone):
+            while gone and next(iter(gone.values())) <= old:
+                del gone[next(iter(gone))]
 
     def turn(self, ns: str) -> Turn:
         """What one schedule of this namespace may use now."""

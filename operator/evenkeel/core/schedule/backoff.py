@@ -83,7 +83,7 @@ def _release(turn: Turn, entry: Entry, pause: Backoff) -> None:
     if not pause.count:
         return
     turn.log("creates go on", schedule=entry.key, tries=pause.count)
-    pause.count, pause.until_m, pause.message, pause.reason = 0, 0.0, "", Reason.HELD
+    pause.end()
     for run in entry.held:
         if pause_of(entry, run) is pause:
             turn.retry_later(run, delay_s=0)

@@ -20,6 +20,11 @@ class Backoff:
     answers_awaited_until_m: float | None = None
     """Until then held runs wait for what becomes of creates that got no answer."""
 
+    def end(self) -> None:
+        """A create was answered. Creates without an answer are waited for all the same."""
+        self.count, self.since_m, self.until_m = 0, 0.0, 0.0
+        self.message, self.reason = "", Reason.HELD
+
 
 @dataclass(slots=True)
 class Storing:
