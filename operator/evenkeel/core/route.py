@@ -55,7 +55,7 @@ from evenkeel.core.schedule import (
     view,
 )
 from evenkeel.core.schedule.entry import Entry
-from evenkeel.core.schedule.ready import readiness
+from evenkeel.core.schedule.ready import readiness, renew
 from evenkeel.core.schedule.request import RequestEntry
 from evenkeel.core.schedule.turn import Turn
 from evenkeel.core.state import Closed, Known, State
@@ -323,9 +323,9 @@ def _conditions_of(state: State, entry: Entry, sentence: str) -> dict[str, Condi
     conditions.pop(ConditionType.STALLED, None)
 
     def put(kind: ConditionType, status: str, reason: str, message: str) -> None:
+        now, generation = int(state.now), entry.generation
         old = conditions.get(kind)
-        since = old.since if old and old.status == status else int(state.now)
-        conditions[kind] = Condition(status, reason, message, since, entry.generation)
+        conditions[kind] = renew(old, status, reason, message, now=now, generation=generation)
 
     put(ConditionType.DEGRADED, "True", ConditionReason.INTERNAL_ERROR, sentence)
     put(ConditionType.READY, *readiness(conditions))

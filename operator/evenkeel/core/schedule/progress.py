@@ -48,3 +48,17 @@ class Storing:
     """The newest spec of which a status is stored, or was asked to be stored before others."""
     shown_from_m: float = 0.0
     """Until then it is not written: the proof of the template is expected."""
+
+    def change(self, generation: int) -> bool:
+        """The status has changed. Whether it must be asked for: it is not, while it is asked for
+        already and speaks of the same spec."""
+        asked = self.revision > self.written and self.told_generation == generation
+        self.revision += 1
+        return not asked
+
+    def ask(self, generation: int) -> bool:
+        """Somebody asks for the status to be stored. Whether it is awaited: what was told until now
+        speaks of another spec."""
+        awaited = self.told_generation != generation
+        self.told_generation = generation
+        return awaited

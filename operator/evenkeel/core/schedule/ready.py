@@ -8,6 +8,7 @@ makes Ready False.
 
 from collections.abc import Mapping
 
+from evenkeel.model import Instant
 from evenkeel.reasons import ConditionReason, ConditionType
 from evenkeel.resource.record import NOT_SEEN_MESSAGE, Condition
 
@@ -38,6 +39,14 @@ _SAYS: Mapping[tuple[str, str], str] = {
     (ConditionType.ACTIVE, ConditionReason.ENDED): "The schedule has no due time any more.",
     (ConditionType.DEGRADED, ConditionReason.AS_EXPECTED): "Nothing keeps Jobs from being created.",
 }
+
+
+def renew(
+    old: Condition | None, status: str, reason: str, message: str, *, now: Instant, generation: int
+) -> Condition:
+    """A condition as it stands now. The transition time moves only when the status does."""
+    since = old.since if old is not None and old.status == status else now
+    return Condition(status, reason, message, since, generation)
 
 
 def sentence(kind: str, reason: str) -> str:

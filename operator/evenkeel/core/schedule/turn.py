@@ -12,7 +12,7 @@ from evenkeel.core.agenda import Agenda, Start
 from evenkeel.core.effects import Effect, KubeEvent, Log, WriteRequest, WriteStatus
 from evenkeel.core.schedule.entry import Entry
 from evenkeel.core.schedule.progress import Storing
-from evenkeel.core.schedule.ready import DECIDE_READY, readiness, sentence
+from evenkeel.core.schedule.ready import DECIDE_READY, readiness, renew, sentence
 from evenkeel.core.schedule.request import RequestEntry
 from evenkeel.core.schedule.run import Run
 from evenkeel.model import Instant, RunId
@@ -24,7 +24,6 @@ from evenkeel.reasons import (
     RequestReason,
 )
 from evenkeel.resource.names import REQUEST_KIND
-from evenkeel.resource.record import Condition
 from evenkeel.settings import Settings
 
 SENTENCE_LIMIT = 1024
@@ -113,20 +112,22 @@ class Turn:
     def _put(
         self, entry: Entry, kind: ConditionType, status: str, reason: str, message: str
     ) -> None:
-        old = entry.conditions.get(kind)
-        since = old.since if old and old.status == status else self.second
         message = message or sentence(kind, reason)
-        new = Condition(status, reason, message[:SENTENCE_LIMIT], since, entry.generation)
-        if new != old:
-            entry.conditions[kind] = new
+        if self._renewed(entry, kind, status, reason, message):
             self.dirty(entry)
+
+    def _renewed(
+        self, of: Entry | RequestEntry, kind: str, status: str, reason: str, message: str
+    ) -> bool:
+        """Whether the condition is another one now."""
+        old, message = of.conditions.get(kind), message[:SENTENCE_LIMIT]
+        new = renew(old, status, reason, message, now=self.second, generation=of.generation)
+        of.conditions[kind] = new
+        return new != old
 
     def dirty(self, entry: Entry) -> None:
         """The status is to be written: at most one patch per schedule and second."""
-        storing = entry.storing
-        asked = storing.revision > storing.written and storing.told_generation == entry.generation
-        storing.revision += 1
-        if not asked and self.monotonic >= storing.shown_from_m:
+        if entry.storing.change(entry.generation) and self.monotonic >= entry.storing.shown_from_m:
             self._ask_write(entry)
 
     def request_condition(
@@ -138,22 +139,13 @@ class Turn:
         message: str,
     ) -> None:
         """Set a condition of a request."""
-        old = request.conditions.get(kind)
-        since = old.since if old and old.status == status else self.second
-        new = Condition(status, reason, message[:SENTENCE_LIMIT], since, request.generation)
-        if new != old:
-            request.conditions[kind] = new
+        if self._renewed(request, kind, status, reason, message):
             self.request_dirty(request)
 
     def request_dirty(self, request: RequestEntry) -> None:
         """The status of a request is to be written."""
-        storing = request.storing
-        asked = storing.revision > storing.written and storing.told_generation == request.generation
-        storing.revision += 1
-        if not asked:
-            awaited = storing.told_generation != request.generation
-            storing.told_generation = request.generation
-            self.emit(WriteRequest(request.uid, awaited))
+        if request.storing.change(request.generation):
+            self.emit(WriteRequest(request.uid, request.storing.ask(request.generation)))
 
     def changed(self, entry: Entry, run: Run) -> Storing:
         """The status that tells of a run has changed: that of its request, or of its schedule."""
@@ -171,9 +163,7 @@ class Turn:
             self._ask_write(entry)
 
     def _ask_write(self, entry: Entry) -> None:
-        awaited = entry.storing.told_generation != entry.generation
-        entry.storing.told_generation = entry.generation
-        self.emit(WriteStatus(entry.uid, awaited))
+        self.emit(WriteStatus(entry.uid, entry.storing.ask(entry.generation)))
 
     def retry_later(self, run: Run, *, delay_s: float) -> None:
         """A run's next try, after a delay by the monotonic clock."""

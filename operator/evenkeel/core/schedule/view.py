@@ -7,7 +7,7 @@ again, because a status that is about to be stored must tell both.
 from evenkeel import rfc3339
 from evenkeel.core.messages import Document
 from evenkeel.core.schedule.entry import Entry
-from evenkeel.core.schedule.ready import sentence
+from evenkeel.core.schedule.ready import renew, sentence
 from evenkeel.core.schedule.run import Run
 from evenkeel.model import Instant, JobRef, RunId, ScheduleState
 from evenkeel.reasons import ConditionReason, ConditionType
@@ -16,7 +16,6 @@ from evenkeel.resource.record import (
     ACTIVE_COUNT,
     UPCOMING_COUNT,
     WAITING_COUNT,
-    Condition,
     Memory,
     Shown,
 )
@@ -119,9 +118,9 @@ def _say_whether_ended(entry: Entry, *, now: float) -> None:
         ("False", ConditionReason.ENDED) if ended else ("True", ConditionReason.SCHEDULED)
     )
     if old is None or (old.status, old.reason) != (status, reason):
-        since = old.since if old and old.status == status else int(now)
-        entry.conditions[ConditionType.ACTIVE] = Condition(
-            status, reason, sentence(ConditionType.ACTIVE, reason), since, entry.generation
+        says = sentence(ConditionType.ACTIVE, reason)
+        entry.conditions[ConditionType.ACTIVE] = renew(
+            old, status, reason, says, now=int(now), generation=entry.generation
         )
 
 
