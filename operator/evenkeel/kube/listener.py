@@ -6,6 +6,7 @@ a status is believed at the first sight alone, and the scheduler's own writes of
 back as modifications.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -21,7 +22,7 @@ Sight = Callable[[str | None, Mapping[str, Any]], None]
 """`Listener.see`: the kind of event, or None for an object of a list, and the object."""
 
 
-class Listener:
+class Listener(ABC):
     """Of one resource. `see` is called in kopf's thread, and reads the object there."""
 
     def __init__(
@@ -79,11 +80,13 @@ class Listener:
         """What it asks for beside its spec: the generation does not tell of it."""
         return ""
 
+    @abstractmethod
     def _read(self, raw: Mapping[str, Any], version: str) -> Message:
-        raise NotImplementedError
+        """It was added or modified."""
 
+    @abstractmethod
     def _gone(self, uid: str) -> Message:
-        raise NotImplementedError
+        """It was deleted."""
 
 
 class ScheduleListener(Listener):

@@ -9,6 +9,7 @@ checks.
 import datetime
 import functools
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -68,7 +69,7 @@ def refusal(sentence: str) -> PydanticCustomError:
 
 
 @dataclass(frozen=True, slots=True)
-class Text:
+class Text(ABC):
     """The base of the text types: a check for pydantic, and keywords for the CRD.
 
     Every text has a greatest length: without it CEL's estimated cost exceeds the API server's
@@ -77,13 +78,13 @@ class Text:
 
     longest: int
 
+    @abstractmethod
     def check(self, value: str) -> str:
         """Return the value, or raise a `refusal`."""
-        raise NotImplementedError
 
+    @abstractmethod
     def published(self) -> dict[str, Any]:
         """Keywords for the CRD, in addition to type and lengths."""
-        raise NotImplementedError
 
     def __get_pydantic_core_schema__(
         self, _source: object, _handler: GetCoreSchemaHandler
