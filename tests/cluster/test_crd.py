@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from tests.cluster.harness import Cluster
+from tests.cluster.sent import VERBS, Sent
 from tests.unit.resource.cases import (
     GOOD,
     LET_THROUGH_BY_THE_SCHEMA,
@@ -32,11 +32,8 @@ from evenkeel.resource.record import DURATIONS_COUNT, LONGEST_RUN_S, Memory, Pla
 from evenkeel.resource.status import parse, render
 
 CRDS = Path(__file__).parents[2] / "crds"
-VERBS = {
-    "create": ("create",),
-    "apply": ("apply",),
-    "server-side apply": ("apply", "--server-side"),
-}
+SENT = Sent("ScheduledJob", "sj")
+manifest, send, get, columns = SENT.manifest, SENT.send, SENT.get, SENT.columns
 BAD = [
     *((bad, bad.sentence) for bad in REFUSED_BY_BOTH),
     *((bad, words) for bad, words in REFUSED_IN_OTHER_WORDS),
@@ -48,35 +45,6 @@ def server(cluster: Cluster) -> Cluster:
     """A cluster that knows ScheduledJobs, by plain client-side apply."""
     cluster.install_crd()
     return cluster
-
-
-def manifest(name: str, spec: Any) -> Json:
-    return {
-        "apiVersion": "evenkeel.dev/v1alpha1",
-        "kind": "ScheduledJob",
-        "metadata": {"name": name},
-        "spec": spec,
-    }
-
-
-def send(
-    server: Cluster, ns: str, specs: dict[str, Any], *arguments: str
-) -> subprocess.CompletedProcess[str]:
-    # One document each: kubectl checks a List by the client's rules instead of the server's.
-    # YAML: kubectl before 1.33 refuses a second document after one of JSON.
-    text = yaml.safe_dump_all(manifest(name, each) for name, each in specs.items())
-    return server.kubectl(*arguments, "-n", ns, "-f", "-", input=text, check=False)
-
-
-def get(server: Cluster, ns: str, name: str) -> Json:
-    out = server.kubectl("get", "sj", name, "-n", ns, "-o", "json").stdout
-    found: Json = json.loads(out)
-    return found
-
-
-def columns(server: Cluster, ns: str, *arguments: str) -> list[list[str]]:
-    lines = server.kubectl("get", "sj", "-n", ns, *arguments).stdout.splitlines()
-    return [re.split(r"\s{2,}", line.strip()) for line in lines]
 
 
 def report_status(server: Cluster, ns: str, name: str, status: Json) -> None:
@@ -93,15 +61,7 @@ def report_status(server: Cluster, ns: str, name: str, status: Json) -> None:
 def refusals(
     server: Cluster, request: pytest.FixtureRequest
 ) -> tuple[dict[str, str], subprocess.CompletedProcess[str]]:
-    """By name of the object: what the server said to each bad spec, by one verb."""
-    specs = {f"bad-{number}": bad.spec for number, (bad, _) in enumerate(BAD)}
-    done = send(server, "default", specs, *VERBS[request.param], "--dry-run=server")
-    answers = {
-        found[1]: line
-        for line in done.stderr.splitlines()
-        if (found := re.search(r"\b(bad-[0-9]+)\b", line)) is not None
-    }
-    return answers, done
+    return SENT.refusals(server, [bad.spec for bad, _ in BAD], *VERBS[request.param])
 
 
 @pytest.mark.parametrize(

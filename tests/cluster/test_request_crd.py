@@ -6,13 +6,12 @@ kubectl call per verb.
 """
 
 import json
-import re
 import subprocess
 from typing import Any
 
 import pytest
-import yaml
 from tests.cluster.harness import Cluster
+from tests.cluster.sent import VERBS, Sent
 from tests.unit.resource.cases import Json
 from tests.unit.resource.request_cases import (
     GOOD_REQUESTS,
@@ -39,11 +38,8 @@ from evenkeel.resource.request_record import (
 from evenkeel.resource.request_rules import FIXED
 from evenkeel.resource.request_status import parse_request, render_request
 
-VERBS = {
-    "create": ("create",),
-    "apply": ("apply",),
-    "server-side apply": ("apply", "--server-side"),
-}
+SENT = Sent("RunRequest", "rr")
+manifest, send, get, columns = SENT.manifest, SENT.send, SENT.get, SENT.columns
 BAD = [
     *((bad, bad.sentence) for bad in REQUESTS_REFUSED_BY_BOTH),
     *REQUESTS_REFUSED_IN_OTHER_WORDS,
@@ -57,36 +53,9 @@ def server(cluster: Cluster) -> Cluster:
     return cluster
 
 
-def manifest(name: str, spec: Any, **metadata: Any) -> Json:
-    return {
-        "apiVersion": "evenkeel.dev/v1alpha1",
-        "kind": "RunRequest",
-        "metadata": {"name": name, **metadata},
-        "spec": spec,
-    }
-
-
-def send(
-    server: Cluster, ns: str, specs: dict[str, Any], *arguments: str
-) -> subprocess.CompletedProcess[str]:
-    text = yaml.safe_dump_all(manifest(name, each) for name, each in specs.items())
-    return server.kubectl(*arguments, "-n", ns, "-f", "-", input=text, check=False)
-
-
-def get(server: Cluster, ns: str, name: str) -> Json:
-    out = server.kubectl("get", "rr", name, "-n", ns, "-o", "json").stdout
-    found: Json = json.loads(out)
-    return found
-
-
 def change(server: Cluster, ns: str, name: str, spec: Json) -> subprocess.CompletedProcess[str]:
     patch = json.dumps({"spec": spec})
     return server.kubectl("patch", "rr", name, "-n", ns, "--type=merge", "-p", patch, check=False)
-
-
-def columns(server: Cluster, ns: str, *arguments: str) -> list[list[str]]:
-    lines = server.kubectl("get", "rr", "-n", ns, *arguments).stdout.splitlines()
-    return [re.split(r"\s{2,}", line.strip()) for line in lines]
 
 
 def report_status(server: Cluster, ns: str, name: str, status: Json) -> None:
@@ -105,15 +74,7 @@ def report_status(server: Cluster, ns: str, name: str, status: Json) -> None:
 def refusals(
     server: Cluster, request: pytest.FixtureRequest
 ) -> tuple[dict[str, str], subprocess.CompletedProcess[str]]:
-    """By name of the object: what the server said to each bad spec, by one verb."""
-    specs = {f"bad-{number}": bad.spec for number, (bad, _) in enumerate(BAD)}
-    done = send(server, "default", specs, *VERBS[request.param], "--dry-run=server")
-    answers = {
-        found[1]: line
-        for line in done.stderr.splitlines()
-        if (found := re.search(r"\b(bad-[0-9]+)\b", line)) is not None
-    }
-    return answers, done
+    return SENT.refusals(server, [bad.spec for bad, _ in BAD], *VERBS[request.param])
 
 
 @pytest.mark.parametrize(
