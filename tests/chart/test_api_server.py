@@ -41,7 +41,7 @@ def server(own_cluster: Cluster) -> Iterator[Cluster]:
             "ServiceMonitors are served, and kubectl knows their fields",
         )
     yield own_cluster
-    own_cluster.kubectl("delete", "crd", name)
+    own_cluster.remove_crds(name)
     own_cluster.install_crd()  # other files may have had it
 
 

@@ -162,5 +162,4 @@ def test_without_keep_they_go_with_the_release_and_with_it_all_schedules(server:
     server.does("install", "--set", "crds.keep=false")
     server.schedule()
     assert "kept" not in server.does("uninstall")
-    gone = ("wait", "--for=delete", CRD, "--timeout=180s")
-    server.cluster.kubectl(*gone)
+    server.cluster.await_crds_gone()

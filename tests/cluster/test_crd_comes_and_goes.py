@@ -23,8 +23,7 @@ def without_requests(kwok_cluster: Cluster) -> Iterator[Cluster]:
 
 
 def remove_requests(cluster: Cluster) -> None:
-    crd = "runrequests.evenkeel.dev"
-    cluster.kubectl("delete", "crd", crd, "--ignore-not-found", "--wait")
+    cluster.remove_crds("runrequests.evenkeel.dev")
 
 
 @pytest.fixture

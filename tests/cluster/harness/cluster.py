@@ -23,6 +23,9 @@ OUR_CRDS = tuple(sorted(path.stem for path in CRDS.glob("*.yaml")))
 
 SERVED_SECONDS = 180
 
+GONE_SECONDS = 300
+LOOK_AGAIN_SECONDS = 5
+
 Pods = Literal["none", "kwok", "node"]  # what runs them: nothing, a fake node, a real one
 Profile = Literal["default", "tuned"]
 Kind = Literal["named", "kind", "built"]
@@ -105,9 +108,30 @@ class Cluster:
                         raise HarnessError(f"{name} is not served: {answer.stderr.strip()}")
                     time.sleep(0.1)
 
-    def remove_crds(self) -> None:
-        """With all objects of our resources; until they are gone."""
-        self.kubectl("delete", "--ignore-not-found", "--wait", "-f", str(CRDS))
+    def remove_crds(self, *names: str) -> None:
+        """These, or ours, with all their objects; until they are gone."""
+        wanted = names or OUR_CRDS
+        self.kubectl("delete", "crd", *wanted, "--ignore-not-found", "--wait=false")
+        self.await_crds_gone(*wanted)
+
+    def await_crds_gone(self, *names: str) -> None:
+        """Wait until the deletion of these CRDs, which has begun, is carried out."""
+        wanted = ("crd", *(names or OUR_CRDS), "--ignore-not-found")
+        begun = time.monotonic()
+        look_again_at = begun + LOOK_AGAIN_SECONDS
+        while left := self.kubectl("get", *wanted, "-o", "name").stdout.split():
+            now = time.monotonic()
+            if now > begun + GONE_SECONDS:
+                conditions = "jsonpath={..status.conditions}"
+                said = self.kubectl("get", *wanted, "-o", conditions, check=False).stdout
+                raise HarnessError(f"{', '.join(left)} not gone: {said}")
+            if now > look_again_at:
+                # The API server deletes the objects first. Where that fails, which it may as soon
+                # after a change of the CRD, the next try comes minutes later, or with any write.
+                look_again_at = now + LOOK_AGAIN_SECONDS
+                written = f"evenkeel.test/look-again={now}"
+                self.kubectl("annotate", "--overwrite", *left, written, check=False)
+            time.sleep(0.1)
 
     def audited(self, about: str) -> Iterator[dict[str, Any]]:
         """Who did what to evenkeel.dev and batch objects, by the lines that hold this text."""
