@@ -3,7 +3,8 @@
 The CRD of ScheduledJobs may be missing at the start, and it may be deleted and applied again. Kopf
 ends then, and another one begins as soon as the resource is served and discovery names it. Without
 the CRD of RunRequests, ScheduledJobs are watched alone, until that CRD is there. `process` runs
-this. Not guaranteed: that an end of kopf for any other reason is mended; it ends the process.
+this. Where discovery did not name each resource when kopf looked, another kopf begins. Not
+guaranteed: that an end of kopf for any other reason is mended; it ends the process.
 """
 
 import asyncio
@@ -33,6 +34,10 @@ from evenkeel.log import log
 LOOK_FOR_REQUESTS_S = 5.0
 """Between two looks whether RunRequests are served, while ScheduledJobs are watched alone."""
 
+UNNAMED_TIMES = 3
+"""So often in a row kopf may find that discovery does not name each resource. Discovery lags behind
+for seconds where a CRD was deleted and applied again, and kopf looks once."""
+
 SAID_EVERY_S = 60.0
 
 NO_REQUESTS = (
@@ -61,6 +66,7 @@ class ResourceWatch:
         self._thread: KopfThread | None = None
         self._knows_requests = True
         """Whether RunRequests were served when the watch began last."""
+        self._unnamed_times = 0
         self.installed = True
         """Whether the cluster serves ScheduledJobs."""
 
@@ -119,7 +125,11 @@ class ResourceWatch:
             self._thread = None
             more.cancel()
             await asyncio.to_thread(thread.stop)
-        if ended.done() and not thread.not_found:
+        unnamed = ended.done() and thread.never_watched
+        self._unnamed_times = self._unnamed_times + 1 if unnamed else 0
+        if 0 < self._unnamed_times < UNNAMED_TIMES:
+            log("watch begun again", level="warning", sentence=str(ended.result()))
+        elif ended.done() and not thread.not_found:
             raise CannotStart(f"the watch of ScheduledJobs and RunRequests ended: {ended.result()}")
         if not more.cancelled() and more.done():
             more.result()

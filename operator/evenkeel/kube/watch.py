@@ -69,7 +69,9 @@ class KopfThread:
         self._stop = threading.Event()
         self._end_known = False
         """It was asked for, or is told already."""
-        self._never_watched = False
+        self.never_watched = False
+        """Kopf did not ask for each resource, because discovery did not name all when kopf looked.
+        It looks once."""
         self._thread = threading.Thread(target=self._run, name="kopf", daemon=True)
 
     @property
@@ -138,12 +140,12 @@ class KopfThread:
             for task in beside:
                 task.cancel()
         await clock.sleep(TLS_CLOSE_S)
-        if self._never_watched:
+        if self.never_watched:
             raise CannotStart("kopf never began it: discovery did not name each resource")
 
     async def _prove_that_it_watches(self) -> None:
         if not await self._sessions.ask_for_all():
-            self._never_watched = True
+            self.never_watched = True
             self._stop.set()
 
     async def _end_when_not_found(self) -> None:

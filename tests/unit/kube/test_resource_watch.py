@@ -11,7 +11,7 @@ from tests.unit.kube.scripted import Call, ScriptedApi, listing
 from evenkeel.errors import CannotStart
 from evenkeel.kube import resource_watch, served
 from evenkeel.kube.api import Reply
-from evenkeel.kube.resource_watch import ResourceWatch, Watched
+from evenkeel.kube.resource_watch import UNNAMED_TIMES, ResourceWatch, Watched
 
 NOT_THERE = Reply(404, b"404 page not found")
 GROUPS = Reply(200, b'{"kind":"APIGroupList","groups":[{"name":"evenkeel.dev"}]}')
@@ -26,6 +26,7 @@ class Kopf:
     def __init__(self, load: object, sights: dict, *, namespaces: object, on_death: Callable):
         self.watched = set(sights)
         self.end, self.not_found = on_death, False
+        self.never_watched = False
         self.unanswered_s = self.silence_s = 1.0
         self.stopped = False
         Kopf.threads.append(self)
@@ -35,6 +36,10 @@ class Kopf:
 
     def stop(self) -> None:
         self.stopped = True
+
+    def find_no_name(self) -> None:
+        self.never_watched = True
+        self.end(CannotStart("discovery did not name each resource"))
 
     def lose_resource(self) -> None:
         self.not_found = True
@@ -159,6 +164,34 @@ async def test_an_end_of_kopf_for_another_reason_ends_the_process() -> None:
     with pytest.raises(
         CannotStart, match="the watch of ScheduledJobs and RunRequests ended: a defect"
     ):
+        await running
+
+
+async def test_where_discovery_lags_behind_another_kopf_begins(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    cluster = Cluster()
+    running = asyncio.create_task(cluster.run())
+    for times in (1, 2):
+        await seen(lambda times=times: len(Kopf.threads) == times)
+        Kopf.threads[-1].find_no_name()
+    await seen(lambda: len(Kopf.threads) == 3)
+    Kopf.threads[-1].lose_resource()  # it has watched: what was counted is forgotten
+    for times in (4, 5):
+        await seen(lambda times=times: len(Kopf.threads) == times)
+        Kopf.threads[-1].find_no_name()
+    await seen(lambda: len(Kopf.threads) == 6)
+    assert said(caplog).count("watch begun again") == 4
+    await end(running)
+
+
+async def test_a_discovery_that_never_names_a_resource_ends_the_process() -> None:
+    cluster = Cluster()
+    running = asyncio.create_task(cluster.run())
+    for times in range(1, UNNAMED_TIMES + 1):
+        await seen(lambda times=times: len(Kopf.threads) == times)
+        Kopf.threads[-1].find_no_name()
+    with pytest.raises(CannotStart, match="discovery did not name each resource"):
         await running
 
 
