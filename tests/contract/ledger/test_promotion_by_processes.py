@@ -59,6 +59,10 @@ class Promoter:
         return Counter((RunId(uid, int(due)), int(attempt)) for uid, due, attempt in words)
 
     @property
+    def lines(self) -> int:
+        return self.report.read_bytes().count(b"\n") if self.report.exists() else 0
+
+    @property
     def ended(self) -> bool:
         """It has ended by itself."""
         return self.child.returncode is not None
@@ -116,12 +120,14 @@ async def promote_all(parent: Parent, count: int, kills: int) -> None:
         for _ in range(turns):
             promoter = await parent.start()
             goal = random.randrange(1, share)
-            while promoter.reported().total() < goal and not promoter.ended:
+            while promoter.lines < goal and not promoter.ended:
+                if sum(each.lines for each in parent.promoters) >= count:
+                    break  # the others have left it nothing
                 await asyncio.sleep(random.uniform(0.001, 0.02))
             await parent.bury(promoter)
         last = await parent.start()
         while len(parent.reported()) < count:
-            await asyncio.sleep(0.2)
+            await asyncio.sleep(0.5)
             if last.ended:  # a machine that is full lets a call end in StoreAway
                 await parent.bury(last)
                 last = await parent.start()
@@ -129,7 +135,8 @@ async def promote_all(parent: Parent, count: int, kills: int) -> None:
     async def bury_again() -> None:
         """A COMMIT that was on its way when its process died may be done later."""
         while len(parent.reported()) < count:
-            await asyncio.sleep(0.5)
+            # More often, the store would do hardly anything else.
+            await asyncio.sleep(3)
             for promoter in parent.dead:
                 await parent.requeue(promoter)
 
