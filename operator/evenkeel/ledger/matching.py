@@ -82,7 +82,8 @@ class _Matching:
     Between two borders the same timing is in force and the same range rows lie there. Runs are
     matched by their instants. The due times that are left are given to the rows that lie there, to
     the one that ends first before the others: no other choice matches more. So what is left over is
-    wrong, and a missing one in one place never hides an extra one in another.
+    wrong, and a missing one in one place never hides an extra one in another. Where rows lie over
+    one that begins before the book does, another choice may leave less over.
     """
 
     def __init__(self, book: Book) -> None:
